@@ -62,7 +62,8 @@ def reject(
 
 
 def _workflow_and_reason(words: tuple[str, ...], workflow: str | None, reason: str | None) -> tuple[str | None, str]:
-    """Return the workflow, if one was named, and the reason."""
+    """Return the named workflow, None for that of the current directory, and the reason; raise UsageError for more
+    arguments."""
     left = list(words)
     if left and workflow is None and (len(left) > 1 or find.NAME.fullmatch(left[0])):
         workflow = left.pop(0)

@@ -45,4 +45,5 @@ def _server() -> dict[str, Any]:
 
 
 def check(name: str, ok: bool, detail: str, hint: str = "") -> dict[str, Any]:
+    """Return one check as the command prints it."""
     return {"name": name, "ok": ok, "detail": detail, "hint": hint}

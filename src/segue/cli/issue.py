@@ -57,7 +57,7 @@ def read_plan(file: Path) -> dict[str, str]:
 
 
 def read_text(given: str) -> str:
-    """Read a message to an agent; `-` reads it from standard input."""
+    """Return a message to an agent, `-` from standard input; raise BadInput if it is empty."""
     text = (_typed() if given == "-" else given).strip()
     if not text:
         raise BadInput("There is nothing to say.", hint='Give the words: segue prompt "What is left to do?"')
@@ -65,7 +65,7 @@ def read_text(given: str) -> str:
 
 
 def read_context(given: str) -> str:
-    """Read the text that a new conversation begins with, from a file, or `-` for standard input."""
+    """Return the text for a new conversation from a file, or `-` for standard input; raise BadInput if it is empty."""
     text = _typed() if given == "-" else _file_text(Path(given))
     if not text.strip():
         raise BadInput("The context is empty.", hint="`segue context > FILE` writes one to begin with.")
@@ -73,7 +73,7 @@ def read_context(given: str) -> str:
 
 
 def read_content(given: str) -> str:
-    """Read the content of a memory entry: text, `@file`, or `-` for standard input."""
+    """Return the content of a memory entry: text, `@file`, or `-` for standard input; raise BadInput if it is empty."""
     text = _issue_text(given).strip()
     if not text:
         raise BadInput("There is nothing to memorize.", hint="Give the words, @FILE, or - for standard input.")

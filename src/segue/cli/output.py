@@ -48,6 +48,7 @@ class Output:
 
 
 def _write(stream: Any, text: str) -> None:
+    """Write a line, and flush the stream."""
     stream.write(text + "\n")
     stream.flush()
 

@@ -45,11 +45,13 @@ def _because(event: Fields) -> str:
 
 
 def _limits_changed(event: Fields, _names: Names) -> str:
+    """Return the new limits of a workflow."""
     waits = "; a used-up quota is waited for" if event["wait_for_quota"] else ""
     return f"Limits: {words.limits(event['limits']) or 'none'}{waits}"
 
 
 def _capacity_reached(event: Fields, _names: Names) -> str:
+    """Return how full the context is, and what happens because of it."""
     what = {
         "fork": "; a new session goes on at the end of the task",
         "pause": "; the work pauses at the end of the task",
@@ -61,6 +63,7 @@ def _capacity_reached(event: Fields, _names: Names) -> str:
 
 
 def _context_carried(event: Fields, _names: Names) -> str:
+    """Return the kind of context that a new conversation begins with, and its size."""
     exam = event.get("exam")
     if exam is None:
         return f"It is told what was said before ({len(event['text']):,} characters)"
@@ -68,6 +71,7 @@ def _context_carried(event: Fields, _names: Names) -> str:
 
 
 def _snapshot_studied(event: Fields, _names: Names) -> str:
+    """Return the counts of decisions and open errors found in a snapshot, and the exam's score."""
     found = event["findings"]
     open_errors = sum(error["resolution"] == "unresolved" for error in found["errors"])
     exam = f", {found['exam']['score']:.0%} in the exam" if found["exam"] else ""
@@ -91,6 +95,7 @@ def _workflow_moved(event: Fields, _names: Names) -> str | None:
 
 
 def _rewound(event: Fields, _names: Names) -> str:
+    """Return the snapshot that the work was reset to, and each thing undone."""
     undone = [f"  - Undone: {plain(sentence)}" for sentence in event["undone"]]
     return "\n".join([f"Taken back to {event['checkpoint_id']}; what was there before is {event['saved']}", *undone])
 
@@ -105,6 +110,7 @@ def _run_queued(event: Fields, _names: Names) -> str | None:
 
 
 def _way_changed(event: Fields, _names: Names) -> str:
+    """Return the other way back that is taken instead, with the reason."""
     return f"! Goes on in {words.way(event['after'])} instead{_because(event)}"
 
 
@@ -115,15 +121,18 @@ def _price(event: Fields) -> str:
 
 
 def _turn_failed(event: Fields, _names: Names) -> str:
+    """Return the failure of a turn, and when a quota is full again."""
     again = f"; full again at {moment(event['reset_at'])}" if event["reset_at"] else ""
     return f"! The agent could not go on ({event['failure'].replace('_', ' ')}): {reason(event['message'])}{again}"
 
 
 def _permission_requested(event: Fields, names: Names) -> str:
+    """Return a permission request, and how to answer it."""
     return f"? {plain(event['title'])}\n  Answer with: segue approve {names.slug}, or: segue reject {names.slug}"
 
 
 def _pause_requested(event: Fields, _names: Names) -> str:
+    """Return that a pause was requested, with the time at which it is forced."""
     return f"Pause requested{_because(event)} (at the end of the task, at the latest {moment(event['force_at'])})"
 
 
@@ -145,6 +154,7 @@ def _usage(event: Fields, _names: Names) -> str | None:
 
 
 def _todo(event: Fields, _names: Names) -> str:
+    """Return how many entries of the agent's to-do list are done."""
     entries = event["entries"]
     done = sum(entry["status"] == "completed" for entry in entries)
     return f"To do: {done}/{len(entries)} done"
@@ -159,44 +169,52 @@ def _tool_called(event: Fields, _names: Names) -> str:
 
 
 def _tool_finished(event: Fields, _names: Names) -> str:
+    """Return the status and the beginning of the output of a call."""
     output = plain(event.get("output") or "", 120)
     return f"  {event['status']}" + (f": {output}" if output else "")
 
 
 def _imported(event: Fields, _names: Names) -> str:
+    """Return the source of an imported session, its size, dates and unread lines."""
     held = f", held {plain(event['began'])} to {plain(event['ended'])}" if event["began"] else ""
     left = f"; lines that could not be read: {event['unread_lines']}" if event["unread_lines"] else ""
     return f"Imported from {plain(event['file'])} ({event['lines']:,} things said or done{held}){left}"
 
 
 def _files_changed(event: Fields, _names: Names) -> str:
+    """Return the changed files of an event."""
     return "  " + plain(", ".join(f"{action} {path}" for path, action in event["changes"]))
 
 
 def _compacted(event: Fields, _names: Names) -> str:
+    """Return that the agent compacted its conversation, with the tokens if they are known."""
     before, after = event["tokens_before"], event["tokens_after"]
     sizes = f" ({before:,} → {after:,} tokens)" if before and after else ""
     return f"The agent summarised its own conversation{sizes}"
 
 
 def _session_created(event: Fields, _names: Names) -> str:
+    """Return the new session's number, or a helper's role, with its agent."""
     if event["role"] == "writer":
         return f"Session {event['number']} with {event['agent']}"
     return f"{event['agent']} helps as {event['role']}"
 
 
 def _plan(event: Fields, _names: Names) -> str:
+    """Return a proposed plan, task by task."""
     tasks, done = event["plan"]["tasks"], event.get("done", ())
     new = counted(len(tasks) - len(done), "new task" if done else "task")
     return "\n".join([f"Plan of {new}:", *(f"  {task}" for task in words.tasks(tasks, done))])
 
 
 def _plan_adopted(event: Fields, _names: Names) -> str:
+    """Return how a plan was adopted, and if it was edited."""
     how = {"user": "approved", "policy": "taken without asking"}[event["by"]]
     return f"The plan was {'changed and ' if event['edited'] else ''}{how}"
 
 
 def _tests_ran(event: Fields, _names: Names) -> str:
+    """Return the outcome of a test run, with the failing tests."""
     if event["exit_code"] is None:
         return f"✗ Tests took too long: {plain(event['command'])}"
     names = plain(", ".join(event["unexpected"] or event["tests"]["failing_tests"]))
@@ -206,6 +224,7 @@ def _tests_ran(event: Fields, _names: Names) -> str:
 
 
 def _review_given(event: Fields, _names: Names) -> str:
+    """Return the verdict of a review with its comments."""
     said = event["feedback"]
     verdict = "approves" if said["approved"] else f"has something to say ({said['severity']})"
     comments = "".join(f"\n  - {plain(comment, 300)}" for comment in said["comments"])
@@ -218,6 +237,7 @@ def _reviewer(persona: str) -> str:
 
 
 def _retry_scheduled(event: Fields, names: Names) -> str:
+    """Return when the next attempt comes, and how to cancel it."""
     back = ", from the last checkpoint and with a new plan" if event["rewind"] else ""
     helped = ", after a second agent was asked" if event["fixer"] else ""
     when = f"{words.attempt(event)} at {moment(event['at'])}{back}{helped}"
@@ -225,6 +245,7 @@ def _retry_scheduled(event: Fields, names: Names) -> str:
 
 
 def _fixer_advised(event: Fields, _names: Names) -> str:
+    """Return the advice of the second agent, or that it gave none."""
     if not event["advice"]:
         return "A second agent was asked and gave no advice that could be used"
     return f"The fixer says ({event['verdict']}): {plain(event['advice'], 400)}"

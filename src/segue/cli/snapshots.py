@@ -220,6 +220,7 @@ def _some(lines: Iterable[str], latest: bool = False) -> list[str]:
 
 
 def _decisions_part(decisions: list[Fields]) -> Iterator[str]:
+    """Yield every decision in full: time, reason, alternatives, task and event."""
     for each in decisions:
         yield f"{moment(each['timestamp'])}  {_decision(each)}"
         yield from _details(
@@ -232,6 +233,7 @@ def _decisions_part(decisions: list[Fields]) -> Iterator[str]:
 
 
 def _errors_part(errors: list[Fields]) -> Iterator[str]:
+    """Yield every error in full: time, resolution, context, notes, task and event."""
     for each in errors:
         yield f"{moment(each['timestamp'])}  {each['resolution']}: {plain(each['error_message'])}"
         yield from _details(
@@ -251,6 +253,7 @@ def _details(**details: object) -> Iterator[str]:
 
 
 def _git_part(git: Fields) -> Iterator[str]:
+    """Yield the whole git state of a snapshot, with files that were left out."""
     if git["branch"] is not None:
         yield f"branch {plain(git['branch'])}"
         yield f"commit {git['commit_at_snapshot']}, from {git['commit_at_workflow_start'] or 'unknown'}"
@@ -265,18 +268,21 @@ def _git_part(git: Fields) -> Iterator[str]:
 
 
 def _reviews_part(reviews: list[Fields]) -> Iterator[str]:
+    """Yield every review with all its comments."""
     for each in reviews:
         yield f"{moment(each['timestamp'])}  {_review({**each, 'comments': []}).removesuffix(': ')}"
         yield from (f"    {plain(comment, 1_000)}" for comment in each["comments"])
 
 
 def _tests_part(tests: Fields | None) -> Iterator[str]:
+    """Yield the state of the tests, and the summary of the last run; nothing if no tests ran."""
     yield from _tests(tests)
     if tests and tests["last_test_output_summary"]:
         yield plain(tests["last_test_output_summary"])
 
 
 def _messages_part(messages: list[Fields]) -> Iterator[str]:
+    """Yield the messages in full, each under a line with role, task and time."""
     for each in messages:
         task = f", task {plain(each['task_id'])}" if each["task_id"] else ""
         yield f"── {each['role']}{task}  {moment(each['at'])}  (event {each['seq']})"
@@ -334,4 +340,5 @@ def _values(change: Fields) -> str:
 
 
 def _value(value: object) -> str:
+    """Return a number with separators, or text on one line."""
     return f"{value:,}" if isinstance(value, (int, float)) else plain(value).replace("_", " ")

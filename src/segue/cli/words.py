@@ -89,6 +89,7 @@ def _bound(number: float) -> str:
 
 
 def way(name: str) -> str:
+    """Return the description of a way back, or its name if it has none."""
     return WAYS.get(name, name)
 
 
@@ -122,6 +123,7 @@ def spent(account: Fields) -> str:
 
 
 def about(estimated: bool) -> str:
+    """Return `about ` for an estimated figure, else an empty text."""
     return "about " if estimated else ""
 
 

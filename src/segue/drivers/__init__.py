@@ -47,6 +47,7 @@ class Keeper(Protocol):
 
 
 def local_time() -> datetime:
+    """Return the present time in the machine's time zone."""
     return datetime.now().astimezone()
 
 
@@ -147,6 +148,7 @@ class Capabilities:
         return self.load or self.resume
 
     def names(self) -> tuple[str, ...]:
+        """Return the names of the capabilities that are True."""
         return tuple(name for name in self.__slots__ if getattr(self, name))
 
 

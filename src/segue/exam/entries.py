@@ -169,7 +169,7 @@ def _spoken(number: int, text: str) -> Entry:
 
 
 def _persons(text: str) -> str:
-    """Return what is left of a text when everything that clients inject is taken away."""
+    """Return the person's part of a text, without anything that clients inject; empty if nothing is left."""
     text = _REMINDER.sub("", text)
     if given := _ARGUMENTS.search(text):
         return given[1].strip()

@@ -22,6 +22,7 @@ _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
 def _random(length: int) -> str:
+    """Return a random text of so many letters and digits, none of them easily confused."""
     return "".join(secrets.choice(_ALPHABET) for _ in range(length))
 
 

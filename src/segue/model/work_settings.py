@@ -49,7 +49,7 @@ class WorkSettings:
         return {name: value for name, value in values.items() if value is not None}
 
     def over(self, others: "WorkSettings") -> "WorkSettings":
-        """Return these settings, with `others` where one is not set."""
+        """Return these settings, completed by `others` for those that are not set."""
         return WorkSettings(**{**others.said, **self.said})
 
     def without(self, others: "WorkSettings") -> "WorkSettings":

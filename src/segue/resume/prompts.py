@@ -127,7 +127,8 @@ def _opening(way: Way, checkpoint: Checkpoint) -> str:
 
 
 def _why(checkpoint: Checkpoint) -> str:
-    """Return the reason for a stop as it is told to an agent, with the trigger unless nothing crashed."""
+    """Return the trigger and the reason of a stop; only the reason if it is a failure after which the run ended in
+    order."""
     if nobody_died(checkpoint):
         return f"because: {checkpoint.reason}"
     return f"({checkpoint.trigger})" + (f": {checkpoint.reason}" if checkpoint.reason else "")

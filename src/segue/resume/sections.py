@@ -77,7 +77,7 @@ def items(facts: SessionFacts, budget: int) -> list[Item]:
 
 
 def clip(text: str, limit: int) -> str:
-    """Return the text, cut between words and marked where it is longer than the limit."""
+    """Return the text, cut at a space and marked if it is longer than the limit."""
     if len(text) <= limit:
         return text
     cut = text[:limit].rsplit(" ", 1)[0]
@@ -85,10 +85,12 @@ def clip(text: str, limit: int) -> str:
 
 
 def _quoted(text: str) -> str:
+    """Return text in quotation marks."""
     return f'"{text}"'
 
 
 def _flat(text: str) -> str:
+    """Return text on one line with single spaces."""
     return " ".join(text.split())
 
 
@@ -168,6 +170,7 @@ def _tested(tests: TestFact | None) -> Iterator[tuple[str, int, float]]:
 
 
 def _phase(tests: TestFact | None) -> Iterator[Item]:
+    """Yield the test phase, and the failing tests; nothing if no tests ran."""
     if tests is None:
         return
     yield Item(section=TESTS, order=(0,), text=f"- Phase: {tests.phase}", value=20, must=True)
@@ -186,6 +189,7 @@ def _phase(tests: TestFact | None) -> Iterator[Item]:
 
 
 def _request(ask: Ask, told: str) -> Iterator[Item]:
+    """Yield the request, shortened as `told`, with pointers to later messages about it; it must stand."""
     needs = tuple(dict.fromkeys(key for phrase in ask.phrases for key in _links(phrase)))
     pointers = _pointers([phrase for phrase in ask.phrases if phrase.later or phrase.withdrawn])
     text = f"{told}\n{pointers}" if pointers else told
@@ -210,6 +214,7 @@ def _pointers(phrases: Sequence[Phrase]) -> str:
 
 
 def _numbers(found: Iterable[int]) -> str:
+    """Return line numbers as `#1, #2`."""
     return ", ".join(f"#{number}" for number in found)
 
 

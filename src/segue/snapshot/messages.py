@@ -47,4 +47,5 @@ def _said(record: e.Record, words: Mapping[PromptId, e.PromptQueued]) -> Message
 
 
 def _message(record: e.Record, role: Literal["user", "agent"], text: str) -> Message:
+    """Return a record's message with this role and text."""
     return Message(seq=record.seq, at=record.at, session_id=record.session_id, role=role, text=text)

@@ -293,6 +293,7 @@ class Demo:
         self.say(f"      │ {text}")
 
     def say(self, text: str) -> None:
+        """Print a line of the story at once."""
         self._out.write(f"{text}\n")
         self._out.flush()
 

@@ -25,7 +25,8 @@ class Count:
 
 
 def count(journal: Sequence[RecordView], agent: Sequence[DiaryEntry], client: Sequence[DiaryEntry]) -> Count:
-    """Return what was acknowledged and is not in a workflow's journal, and what happened twice, by both diaries."""
+    """Compare a workflow's journal with both diaries: acknowledged facts that it lacks, and facts that occur more than
+    once."""
     done = list(_done(journal))
     written = {fact_of(record) for record in journal} | {line_of(record) for record in journal} | set(done)
     claims = [*_claims_of_client(client), *_claims_of_agent(journal, agent)]

@@ -34,7 +34,7 @@ class Reckoning:
 
 
 def reckon(stage: Stage, work: Work) -> Reckoning:
-    """Audit a workflow that is not running: losses, duplicates, leftover processes, and rows against the journal."""
+    """Examine a workflow that is not running: losses, duplicates, leftover processes, and rows against the journal."""
     journal, verification = work.journal(), work.verify()
     counted = count(journal, work.agent_diary(), work.client_diary())
     attempts = [record.event.attempt for record in journal if isinstance(record.event, RunStarted)]

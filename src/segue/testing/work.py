@@ -157,9 +157,11 @@ class Work:
         return _read(WorkflowView, client.call("GET", self._path))
 
     def session(self, session_id: str) -> SessionView:
+        """Return the server's view of a session."""
         return _read(SessionView, client.call("GET", f"/api/sessions/{session_id}"))
 
     def standing(self, session_id: str) -> SessionStanding:
+        """Return the state of a session's agent, and if it can be resumed, as the server reports it."""
         return _read(SessionStanding, client.call("GET", f"/api/sessions/{session_id}/status"))
 
     def until(self, wanted: Wanted, *, within: float = WITHIN) -> RecordView:
@@ -227,9 +229,11 @@ class Work:
         return _read(Verification, client.call("GET", f"{self._path}/verify", timeout=WITHIN))
 
     def agent_diary(self) -> list[DiaryEntry]:
+        """Return the entries of the agent's diary."""
         return read_diary(self.agent_home / "diary.jsonl")
 
     def client_diary(self) -> list[DiaryEntry]:
+        """Return the entries of the client's diary."""
         return read_diary(self.root / "client.jsonl")
 
     def processes(self) -> set[int]:

@@ -125,8 +125,8 @@ class _Sorting:
         self.left_out[path] = f"{readable(path)}{why}"
 
     def sort(self, entry: ChangedPath) -> None:
-        """Note how one changed path is saved: stored anew, removed, kept as in HEAD or left out; a staged one needs
-        nothing."""
+        """Note how one changed path is saved: stored anew, removed, kept as in HEAD or left out; a staged one is in the
+        index."""
         if entry.untracked and entry.path.endswith("/"):
             self.leave_out(entry.path.rstrip("/"), _NESTED)
         elif entry.untracked and is_secret(entry.path):
@@ -149,6 +149,7 @@ async def save(worktree: Path, ref: str, message: str) -> SavedTree:
 
 
 def _save(calls: Calls, worktree: Path, ref: str, message: str) -> SavedTree:
+    """Store the worktree under the ref in one thread; see `save`."""
     with _drafted(calls, worktree) as draft:
         return _stored(draft, ref, message)
 
@@ -161,6 +162,7 @@ async def save_with_state(worktree: Path, ref: str, message: str, base: str | No
 def _save_with_state(
     calls: Calls, worktree: Path, ref: str, message: str, base: str | None
 ) -> tuple[GitState, SavedTree]:
+    """Store the worktree and return its git state in one thread; see `save_with_state`."""
     with _drafted(calls, worktree, renames=True) as draft:
         return state_of(draft.now, base), _stored(draft, ref, message)
 
@@ -171,6 +173,7 @@ async def tree_of(worktree: Path) -> str:
 
 
 def _tree_of(calls: Calls, worktree: Path) -> str:
+    """Return the id of the tree that the worktree would be saved as; no ref is changed."""
     with _drafted(calls, worktree) as draft:
         return draft.tree
 
@@ -316,7 +319,7 @@ def _sparing(draft: _Draft, target: str) -> str:
 
 
 def _grafted(like: _Borrowed, tree: str, other: str, paths: list[str]) -> str:
-    """Return a tree with the content of another one at these paths."""
+    """Return a tree with another one's content at these paths; the tree itself if nothing differs there."""
     calls, worktree = like.calls, like.worktree
     with _unpacked(calls, worktree, tree) as index, _unpacked(calls, worktree, other) as source:
         before, after = index.entries(*paths), source.entries(*paths)
@@ -327,18 +330,22 @@ def _grafted(like: _Borrowed, tree: str, other: str, paths: list[str]) -> str:
 
 
 def _removal(line: str) -> str:
+    """Return the index line that removes the path of an entry."""
     description, _, path = line.partition("\t")
     return _taken_out(description.split()[1], path)
 
 
 def _move(draft: _Draft, target: str) -> None:
-    """Change the files from the drafted tree to another one; git refuses before anything is lost."""
+    """Change the worktree from the drafted tree to another; raise git's error, with nothing lost, if a file is in the
+    way."""
     if target != draft.tree:
         draft.index.refresh()
         draft.index.git("read-tree", "-m", "-u", "--no-recurse-submodules", draft.tree, target)
 
 
 def _verify(draft: _Draft) -> None:
+    """Raise WorkspaceError if files are left that the tree lacks, or missing that it has; those left out do not
+    count."""
     # Git only warns about files that it could not remove.
     wrong = [
         readable(entry.path)

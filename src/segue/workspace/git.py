@@ -280,6 +280,7 @@ async def committed_between(worktree: Path, base: str, head: str) -> tuple[FileC
 
 
 def _decoded(output: bytes) -> str:
+    """Return git's output as text; bytes that are not UTF-8 stay as surrogates."""
     return output.decode("utf-8", "surrogateescape")
 
 

@@ -90,7 +90,8 @@ class GuardedProcess:
         return await asyncio.shield(self._outcome)
 
     async def terminate(self) -> int | None:
-        """Ask the guardian to stop the command, and to kill its tree after the grace; return the exit code."""
+        """Ask the guardian to stop the command, and to kill its tree after the grace; return the exit code (None if
+        unknown)."""
         self._leash.ask_politely()
         return await self.wait()
 
@@ -199,6 +200,7 @@ def identity(pid: int) -> ProcessIdentity | None:
 
 
 def is_alive(process: ProcessIdentity) -> bool:
+    """Return True if this very process still runs, and no later one with its number."""
     return identity(process.pid) == process
 
 
@@ -350,6 +352,7 @@ def _launch(command: Sequence[str], directory: Path, environment: Mapping[str, s
 
 
 def _cannot_start(program: str, number: int) -> AgentMissing:
+    """Return the error for a program that could not be started, by its error number."""
     if number == ENOENT:
         return AgentMissing(
             f"The program {program} was not found.",
@@ -377,6 +380,7 @@ async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _cancelled(*tasks: asyncio.Task[Any] | None) -> None:
+    """Cancel these tasks one after the other, and wait for the end of each; None is skipped."""
     for task in filter(None, tasks):
         task.cancel()
         await asyncio.wait([task])
@@ -384,12 +388,14 @@ async def _cancelled(*tasks: asyncio.Task[Any] | None) -> None:
 
 @cache
 def _boot() -> str:
+    """Return the id of the machine's present boot."""
     if guardian.ON_LINUX:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return subprocess.run(["sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True).stdout.strip()
 
 
 def _environments() -> list[tuple[int, list[bytes]]]:
+    """Return the readable processes with their environments; an unreadable one has an empty list."""
     if guardian.ON_LINUX:
         return [(pid, _environment(pid)) for pid in guardian.process_table()]
     # For macOS; not tested on one yet.
@@ -398,6 +404,7 @@ def _environments() -> list[tuple[int, list[bytes]]]:
 
 
 def _environment(pid: int) -> list[bytes]:
+    """Return the environment of a process; empty if it cannot be read."""
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
@@ -405,6 +412,7 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def _marked_trees(execution: str) -> set[int]:
+    """Return the living processes with this mark and their descendants, without this process."""
     table = guardian.process_table()
     # A server that was started from an agent's shell carries that agent's mark itself.
     table.pop(os.getpid(), None)

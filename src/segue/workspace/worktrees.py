@@ -164,6 +164,7 @@ def _parsed(block: str) -> _Registered:
 
 
 def _is_whole(registered: _Registered) -> bool:
+    """Return True if the worktree is not half made and its `.git` is there."""
     return not registered.half_made and (registered.path / ".git").exists()
 
 

@@ -30,22 +30,28 @@ class AcpDriver:
     containers: ClassVar[bool] = True
 
     def start(self, launch: Launch) -> AbstractAsyncContextManager[Agent]:
+        """Start the agent with a new conversation, and yield it."""
         return _running(launch, Target())
 
     def resume(self, launch: Launch, token: str) -> AbstractAsyncContextManager[Agent]:
+        """Start the agent with the conversation of this token, and yield it."""
         return _running(launch, Target(token))
 
     def fork(self, launch: Launch, token: str, at: str | None = None) -> AbstractAsyncContextManager[Agent]:
+        """Start the agent with a copy of the conversation of this token, up to bookmark `at` if given, and yield it."""
         return _running(launch, Target(token, copy=True, at=at))
 
     def reattach(self, launch: Launch, token: str, left: Left) -> AbstractAsyncContextManager[Agent]:
+        """Connect to the agent that still runs in its container, and yield it."""
         return _rejoined(launch, token, left)
 
     async def introduce(self, launch: Launch) -> Introduction:
+        """Start the agent, return its name, version and capabilities, and end it; no conversation is opened."""
         async with _introduced(launch) as opening:
             return opening.agent
 
     async def conversations(self, launch: Launch) -> list[ListedConversation]:
+        """Start the agent, return its conversations of the launch's directory, and end it."""
         async with _introduced(launch) as opening:
             with opening.in_time():
                 return await opening.conversations()
@@ -102,7 +108,7 @@ async def _introduced(launch: Launch) -> AsyncGenerator[Handshake]:
 
 
 async def _deaf(method: str, parameters: Any, is_notification: bool) -> JsonObject | None:
-    """Answer every request of the agent with `method not found`, and ignore notifications."""
+    """Raise `method not found` for every request of the agent; return None for notifications."""
     if not is_notification:
         raise RequestError.method_not_found(method)
     return None

@@ -51,8 +51,8 @@ _BLINDLY: dict[ChoiceKind, tuple[str, str]] = {
 
 
 def choice(kind: ChoiceKind, wanted: str, answer: object, *, blindly: bool) -> tuple[str, JsonObject] | None:
-    """Return the method and parameters that make a choice, None if it is made already; raise CannotChoose if not
-    offered."""
+    """Return the request that makes a choice, None if it is made already; raise CannotChoose if it is not offered. An
+    agent whose `answer` names no choices, as after a restore, is asked `blindly`."""
     offers = list(_offers(kind, answer if is_object(answer) else {}))
     for offer in offers:
         if (value := offer.find(wanted)) is not None:

@@ -60,6 +60,7 @@ class ClientServices:
         }
 
     def knows(self, method: str) -> bool:
+        """Return True if this method is one of the services."""
         return method in self._methods
 
     async def serve(self, method: str, parameters: object) -> JsonObject:

@@ -211,7 +211,8 @@ class AcpAgent:
     # ── what the agent says and asks ────────────────────────────────────────────────────────────────
 
     async def _handle(self, method: str, parameters: Any, is_notification: bool) -> JsonObject | None:
-        """Handle one message of the agent: an update, a permission request, or a request for a service."""
+        """Handle an update, permission request or service request of the agent; None is the answer to a
+        notification."""
         if method == "session/update":
             self._replay_filter.take(parameters)
             return None
@@ -268,7 +269,8 @@ class AcpAgent:
         return answers[number] if number < len(answers) else None
 
     async def _permitted(self, title: str, tool: Literal["edit", "execute"], path: Path | None = None) -> bool:
-        """Ask the user if something may be done for the agent; a file of an allowed edit is allowed once more."""
+        """Ask the user if something may be done for the agent; True if allowed. A file of an allowed edit is allowed
+        once more."""
         if path is not None and path in self._consented:
             # Some agents ask for an edit, and then hand over the file that the edit was about.
             self._consented.discard(path)

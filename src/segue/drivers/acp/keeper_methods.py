@@ -47,6 +47,7 @@ class KeeperMethods:
         self._methods = _methods(keeper) if keeper else {}
 
     def knows(self, method: str) -> bool:
+        """Return True if there is a keeper and this method is one of its requests."""
         return method in self._methods
 
     async def serve(self, method: str, parameters: object) -> JsonObject:

@@ -132,6 +132,7 @@ class _LastMessage:
         self._id, self._paragraph_ended = message_id, ends
 
     def clear(self) -> None:
+        """Forget the message."""
         self.text, self._id, self._paragraph_ended = "", None, False
 
 

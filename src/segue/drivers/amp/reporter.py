@@ -99,6 +99,7 @@ class AmpReporter:
                 pass
 
     def usage(self) -> Payload | None:
+        """Return the tokens of the turn, or None if none were counted."""
         return self._tokens.of_the_turn()
 
     async def fail_open_calls(self, how: str) -> None:

@@ -68,6 +68,7 @@ class ApiAgent(AgentProgram[ApiConversation]):
         ]
 
     async def release(self, conversation: ApiConversation) -> None:
+        """Release the lock of the conversation's file."""
         conversation.history.close()
 
     async def offers(self, conversation: ApiConversation) -> Payload:
@@ -81,6 +82,7 @@ class ApiAgent(AgentProgram[ApiConversation]):
         conversation.history.choose(model)
 
     def turn(self, conversation: ApiConversation) -> ApiTurn:
+        """Return a turn with the conversation's model, or the default one; raise an error if it cannot be used."""
         return ApiTurn(conversation, self._models.find(conversation.history.model or self._models.default))
 
     def _find(self, token: str, *, hold: bool) -> ConversationFile:

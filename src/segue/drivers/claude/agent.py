@@ -28,6 +28,7 @@ _MODES = {
 
 
 def start(setup: Setup, wire: Wire, client: Parameters) -> AbstractAsyncContextManager["ClaudeAgent"]:
+    """Return the agent; it keeps copies of conversations if the client declares a keeper."""
     return nullcontext(ClaudeAgent(wire, setup, Register(setup.home), ClientStore(wire) if keeps(client) else None))
 
 
@@ -94,6 +95,7 @@ class ClaudeAgent(AgentProgram[SdkConversation]):
         ]
 
     async def release(self, conversation: SdkConversation) -> None:
+        """Stop listening to the conversation, and end its Claude Code."""
         await conversation.close()
 
     async def offers(self, conversation: SdkConversation) -> Payload:
@@ -110,6 +112,7 @@ class ClaudeAgent(AgentProgram[SdkConversation]):
         await conversation.choose_mode(mode)
 
     async def choose_model(self, conversation: SdkConversation, model: str) -> None:
+        """Set the conversation's model, and store it for a later resume."""
         await conversation.choose_model(model)
 
     def turn(self, conversation: SdkConversation) -> SdkConversation:

@@ -68,9 +68,11 @@ class ClientStore:
         return await self._find(conversation=token)
 
     async def warn(self, message: str) -> None:
+        """Send a warning to the client."""
         await self._wire.request("_segue/warn", {"message": message})
 
     async def _find(self, **asked: str) -> Sequence[KeptPart]:
+        """Return the kept parts that match, by project or conversation, as the client orders them."""
         return (await self._wire.request("_segue/find", asked))["found"]
 
 

@@ -161,4 +161,5 @@ class _Saying:
 
 
 def _words(text: str) -> Mapping[str, str]:
+    """Return text as a content block."""
     return {"type": "text", "text": text}

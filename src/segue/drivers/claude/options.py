@@ -35,6 +35,7 @@ class WantedConversation:
 
 
 def options(setup: Setup, wanted: WantedConversation, **callbacks: Any) -> ClaudeAgentOptions:
+    """Return the SDK's options: the chosen ones and the callbacks."""
     return ClaudeAgentOptions(**chosen(setup, wanted), **callbacks)
 
 

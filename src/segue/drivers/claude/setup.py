@@ -25,6 +25,7 @@ class Setup:
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> "Setup":
+        """Read the setup from the environment; end the program with a message if a number is invalid."""
         return Setup(
             home=_home(environment),
             program=environment.get("SEGUE_CLAUDE_PROGRAM") or None,

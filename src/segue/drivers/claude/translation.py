@@ -137,7 +137,7 @@ class MessageTranslation:
         yield from self._usage(result.total_cost_usd)
 
     def _usage(self, dollars: float | None) -> Iterator[Payload]:
-        """Yield the tokens in the context with the cost; nothing if none were counted."""
+        """Yield the tokens in the context with the cost (None if unknown); nothing if none were counted."""
         if used := sum(self._used.values()):
             yield payloads.window(used, self.window or 0, dollars, meta={"_claude/model": self.model})
 

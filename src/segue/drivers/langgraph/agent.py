@@ -87,4 +87,5 @@ class GraphAgent(AgentProgram[GraphThread]):
             raise RequestError(NOT_FOUND, f"Session {token} has no checkpoint {at}")
 
     def _setting(self, token: str, graph: Graph) -> GraphThread:
+        """Return a thread with its channel and its graph."""
         return GraphThread(channel=Channel(self.wire, token), graph=graph, workers=self._workers)

@@ -67,6 +67,7 @@ class GraphReporter:
             await self._end(call_id, words, failed=True)
 
     def usage(self) -> Payload | None:
+        """Return the tokens of the turn, or None if none were counted."""
         return self._tokens.of_the_turn()
 
     def by_model(self) -> dict[str, Any]:
@@ -172,10 +173,8 @@ class _Tokens:
         self._messages: dict[str | None, _Counted] = {}
 
     def count(self, message: AIMessage) -> _Counted | None:
-        """Add the tokens of a message or a part of one; return None where it has none.
-
-        A message that comes in parts counts each token in one of them, and names its model in another.
-        """
+        """Add the tokens of a message, or of a part of one; return its total so far, or None if this part counts
+        none."""
         counted = self._messages.setdefault(message.id, _Counted())
         counted.model = _model_of(message) or counted.model
         if not message.usage_metadata:

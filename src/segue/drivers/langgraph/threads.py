@@ -143,4 +143,5 @@ def _configurable(config: RunnableConfig | None) -> dict[str, Any]:
 
 
 def _real(directory: str) -> str:
+    """Return the real path of a directory, wherever links lead."""
     return str(Path(directory).resolve())

@@ -151,6 +151,7 @@ class GraphTurn:
                 await self._reporter.take(part)
 
     async def _state(self) -> Any:
+        """Return the thread's last state, from its checkpoint."""
         return await self._pregel.aget_state(self._config)
 
     # ── how a prompt gets in ────────────────────────────────────────────────────────────────────────
@@ -195,7 +196,7 @@ class GraphTurn:
         return answers
 
     async def _may_pass(self, state: Any) -> bool:
-        """Ask the user if the graph may go on after a stop before some of its nodes; return the answer."""
+        """Ask the user if the graph may continue after a stop before some of its nodes; return True if it may."""
         title = f"The graph has stopped before {', '.join(state.next)}. May it go on?"
         question = InterruptQuestion(
             title=title, call_id=f"stop-{state.metadata.get('step')}", about={"before": state.next}

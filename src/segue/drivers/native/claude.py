@@ -222,7 +222,7 @@ class _Teller:
             yield UserSaid(text=reason[1].strip())
 
     def _polled(self, call_id: str, output: str) -> Iterator[Said]:
-        """Yield what a command in the background has printed, and its end where that is known."""
+        """Yield the output of a background command as progress, or as its end if the poll shows its exit code."""
         state = _POLLED.search(output)
         if state is None or state[1] == "running" or state[2] is None:
             yield ToolProgressed(call_id=call_id, output=output)
@@ -300,6 +300,7 @@ class _Teller:
 
 
 def _entry(todo: JsonObject) -> TodoEntry:
+    """Return a to-do entry; one without a status is pending."""
     content = string_of(todo.get("content")) or string_of(todo.get("description"))
     return TodoEntry(content=content, status=string_of(todo.get("status")) or "pending")
 

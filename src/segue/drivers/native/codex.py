@@ -247,6 +247,7 @@ def _usage(info: JsonObject, model: str) -> Iterator[Said]:
 
 
 def _entry(step: JsonObject) -> TodoEntry:
+    """Return a step of the plan as a to-do entry; one without a status is pending."""
     return TodoEntry(content=string_of(step.get("step")), status=string_of(step.get("status")) or "pending")
 
 

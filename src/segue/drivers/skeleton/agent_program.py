@@ -39,6 +39,7 @@ class Channel:
     token: str
 
     async def update(self, update: Payload) -> None:
+        """Send an update of the conversation to the client."""
         await self.wire.notify("session/update", {"sessionId": self.token, "update": update})
 
     async def ask(self, call: Payload) -> PermissionDecision:
@@ -89,18 +90,19 @@ class AgentProgram(ABC, Generic[C]):
 
     @abstractmethod
     async def resume(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> C:
-        """Open the conversation `token` again, up to the bookmark `at` where there is one."""
+        """Open the conversation `token` again, up to the bookmark `at` if that is not None."""
 
     @abstractmethod
     def turn(self, conversation: C) -> Turn:
         """Make the next turn of a conversation."""
 
     async def copy(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> C:
-        """Open a new conversation that begins as a copy of `token`, up to the bookmark `at` where there is one."""
+        """Open a new conversation that begins as a copy of `token`, up to bookmark `at` if given; refused unless
+        overridden."""
         raise method_not_found("session/fork")
 
     async def conversations(self, cwd: str | None) -> list[Payload]:
-        """List the conversations of a directory."""
+        """List the conversations of a directory; refused unless overridden."""
         raise method_not_found("session/list")
 
     async def release(self, conversation: C) -> None:
@@ -111,9 +113,11 @@ class AgentProgram(ABC, Generic[C]):
         return {}
 
     async def choose_mode(self, conversation: C, mode: str) -> None:
+        """Set the mode of a conversation; a program without modes refuses."""
         raise method_not_found("session/set_mode")
 
     async def choose_model(self, conversation: C, model: str) -> None:
+        """Set the model of a conversation; a program without models refuses."""
         raise method_not_found("session/set_config_option")
 
     # ── the protocol ────────────────────────────────────────────────────────────────────────────────
@@ -155,9 +159,11 @@ class AgentProgram(ABC, Generic[C]):
         return {**await self._entered(copy), "_meta": {"segue": {"at": at}}}
 
     async def _list(self, given: Parameters) -> Payload:
+        """Return the conversations of the requested directory, or all without one."""
         return {"sessions": await self.conversations(given.values.get("cwd"))}
 
     async def _close(self, given: Parameters) -> Payload:
+        """Close a conversation; one that is not open is no error."""
         await self._leave(given.text("sessionId"))
         return {}
 

@@ -24,8 +24,8 @@ class Pipes:
 
 
 def run(introduce: Callable[[], Payload], load: Callable[[], "Starter"]) -> int:
-    """Run an agent program on standard input and output until the input ends; `load` imports what `introduce` does not
-    need."""
+    """Run an agent program on standard input and output until the input ends, and return 0. `introduce` makes the
+    answer to `initialize`; `load` then imports the rest, outside of any event loop."""
     pipes = _take_over()
     received, client = _initialize(pipes, introduce)
     start = load()

@@ -24,6 +24,7 @@ class RequestError(Exception):
         self.data = data
 
     def as_message(self) -> Message:
+        """Return the error as the protocol writes it."""
         return {"code": self.code, "message": str(self), "data": self.data}
 
 

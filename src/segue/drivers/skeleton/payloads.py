@@ -49,14 +49,17 @@ def introduction(
 
 
 def user_message(text: str) -> Payload:
+    """Return an update that repeats a user's message."""
     return {"sessionUpdate": "user_message_chunk", "content": _text(text)}
 
 
 def message(text: str) -> Payload:
+    """Return an update with a piece of the agent's message."""
     return {"sessionUpdate": "agent_message_chunk", "content": _text(text)}
 
 
 def thought(text: str) -> Payload:
+    """Return an update with a piece of the agent's thought."""
     return {"sessionUpdate": "agent_thought_chunk", "content": _text(text)}
 
 
@@ -122,6 +125,7 @@ def diff(path: str, after: str, before: str | None = None) -> Payload:
 
 
 def _text(text: str) -> Payload:
+    """Return a text block; raise TypeError if the text is none."""
     return {"type": "text", "text": _checked(text)}
 
 

@@ -59,6 +59,7 @@ class Wire:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def notify(self, method: str, parameters: Message) -> None:
+        """Send a notification, and wait while the pipe is full."""
         await self._send({"method": method, "params": parameters})
 
     async def request(self, method: str, parameters: Message) -> Any:

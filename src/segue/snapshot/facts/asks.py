@@ -268,7 +268,8 @@ def _linked(asks: Sequence[Ask]) -> list[Ask]:
 
 
 def _carried_out(ask: Ask, written: Mapping[str, int], newest: bool) -> bool:
-    """Return True if files written since have the names that were agreed on: all for the newest message, else one."""
+    """Return True if what was agreed is written since: for the newest message all its names and some text, else one
+    name, or none if it names nothing."""
     agreed = ask.answers if ask.accepts and ask.answers else ""
     told = f"{agreed} {' '.join(phrase.text for phrase in ask.phrases if not phrase.question)}"
     names = [_PIECE.findall(name[0].strip('`"“”')) for name in _NAMED.finditer(told)]

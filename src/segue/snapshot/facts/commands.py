@@ -66,7 +66,8 @@ def headline(command: str) -> str:
 
 
 def covers(line: str, other: str) -> bool:
-    """Return True if the success of one command shows that the other would succeed too: it does the same, or more."""
+    """Return True if one command's success shows that the other would succeed: it is the same, runs everything, or has
+    a place in common."""
     if line == other:
         return True
     asked, others = _last_step(line).split(), _last_step(other).split()

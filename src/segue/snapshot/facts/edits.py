@@ -75,7 +75,7 @@ def written_text(call: ToolCalled) -> str:
 
 
 def _beginning(text: str) -> str:
-    """Return the text on one line, with a mark where it is cut."""
+    """Return the text on one line, marked if it is cut."""
     text = flattened(text)
     return text if len(text) <= LONGEST_CHANGE else f"{text[:LONGEST_CHANGE].rsplit(' ', 1)[0]}…"
 

@@ -201,10 +201,8 @@ class Speech:
 
 
 def taken_apart(text: str, *, first: bool = False) -> Speech:
-    """Separate the user's own sentences from what was pasted.
-
-    The first message may be a long text with headings; a later one of that kind is a report that is passed on.
-    """
+    """Separate the user's own sentences from pasted text; a long document counts as a passed-on report unless it is the
+    first message."""
     if not first and len(text) > LONG and _is_document(text):
         return _report(text)
     fenced = _FENCE.findall(text)
@@ -244,12 +242,12 @@ def _is_marked(block: str) -> bool:
 
 
 def _typed(paragraph: str) -> list[str]:
-    """Split what a person typed, who may begin a sentence without a capital."""
+    """Split typed text into sentences, also where one begins without a capital."""
     return [part for sentence in split(paragraph) for part in _TYPED_END.split(sentence) if part.strip()]
 
 
 def _machine_lines(lines: list[str]) -> list[bool]:
-    """Mark the lines that a program printed, and what stands between and below them."""
+    """Return for each line if a program printed it, or if it is code beside such lines."""
     marks = [bool(_MACHINE.match(line)) or line.lstrip().startswith("> ") for line in lines]
     for index in range(1, len(lines)):
         # A program puts the same word before each of its lines.
@@ -315,7 +313,8 @@ def _shown(printed: list[str]) -> str:
 
 
 def _typed_command(lines: list[str]) -> tuple[str, list[str]]:
-    """Separate the first command at a prompt, with its continued lines, from what was printed."""
+    """Return the first command at a prompt with its continued lines (empty if there is none), and the lines after
+    it."""
     at = next((index for index, line in enumerate(lines) if _COMMAND.match(line)), None)
     if at is None:
         return "", lines
@@ -406,7 +405,7 @@ def stems(text: str) -> frozenset[str]:
 
 
 def _scripts(text: str) -> frozenset[str]:
-    """Return pairs of signs, which stand for words where a script leaves no gaps."""
+    """Return pairs of adjacent signs of Japanese, Chinese and Korean, which have no spaces between words."""
     runs = re.findall(r"[\u30a0-\u30ff\u4e00-\u9fff\uac00-\ud7af]{2,}", text)
     return frozenset(run[at : at + 2] for run in runs for at in range(len(run) - 1))
 

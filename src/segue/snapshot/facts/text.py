@@ -52,7 +52,7 @@ def flattened(text: str) -> str:
 
 
 def clipped(text: str, limit: int) -> str:
-    """Return the text, cut between words and marked where it is longer than the limit."""
+    """Return the text, cut at a space and marked if it is longer than the limit."""
     if len(text) <= limit:
         return text
     words = text[:limit].rsplit(" ", 1)[0]
@@ -104,7 +104,7 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def _unwrapped(lines: list[str]) -> list[str]:
-    """Join lines that were broken at a margin: the one before ends in no mark, and this one begins nothing new."""
+    """Join lines that were broken at a margin: the one before has no end mark, and the next begins no item."""
     joined: list[str] = []
     for line in lines:
         before = joined[-1].rstrip() if joined else ""

@@ -27,6 +27,7 @@ class DiaryEntry:
         return self.details[name]
 
     def get(self, name: str) -> Any:
+        """Return a detail of the entry, or None."""
         return self.details.get(name)
 
 

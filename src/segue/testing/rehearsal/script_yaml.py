@@ -88,7 +88,7 @@ class YamlNode:
     where: str = ""
 
     def wrong(self, wanted: str, advice: str = "") -> BadScript:
-        """Return the error that this node is not what was expected."""
+        """Return the error that the node is not as wanted, with its place, its value and the advice."""
         return BadScript(f"{self.where or 'The script'}: expected {wanted}, found {self.value!r}{advice}.")
 
     def text(self) -> str:

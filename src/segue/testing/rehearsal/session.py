@@ -34,6 +34,7 @@ class RehearsalSession:
         task.add_done_callback(self._asides.discard)
 
     async def send(self, update: Payload) -> None:
+        """Send an update of this conversation to the client."""
         await self.wire.notify("session/update", {"sessionId": self.conversation.token, "update": update})
 
     async def request(self, method: str, **parameters: Any) -> dict[str, Any]:

@@ -11,11 +11,12 @@ _PIECE = 24
 
 
 def new_id(prefix: str) -> str:
+    """Return a random id with this prefix."""
     return f"{prefix}{uuid4().hex[:20]}"
 
 
 def objects(value: object) -> list[JsonObject]:
-    """Return the objects of a list; nothing for other values."""
+    """Return the objects in a list; an empty list for other values."""
     if not isinstance(value, list):
         return []
     return [cast(JsonObject, each) for each in cast("list[object]", value) if isinstance(each, dict)]

@@ -46,3 +46,22 @@ def test_it_starts_without_the_engine() -> None:
     code = "import json, sys, segue.contextfile; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
     assert not HEAVY & set(json.loads(done.stdout))
+
+
+def test_a_last_message_of_one_word_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "session.jsonl"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in (asked("Write the note."), said("NOTE-DONE"))))
+    assert main([str(file)]) == 0
+    assert "NOTE-DONE" in capsys.readouterr().out
+
+
+def asked(text: str) -> dict[str, object]:
+    return {"type": "user", "message": {"role": "user", "content": text}, "uuid": "1", **PLACE}
+
+
+def said(text: str) -> dict[str, object]:
+    content = [{"type": "text", "text": text}]
+    return {"type": "assistant", "message": {"role": "assistant", "content": content}, "uuid": "2", **PLACE}
+
+
+PLACE = {"sessionId": "s", "cwd": "/work", "timestamp": "2026-01-01T00:00:00Z"}

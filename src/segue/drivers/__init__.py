@@ -24,7 +24,7 @@ from segue.model.errors import AgentError, AgentMissing, BadSettings
 from segue.model.ids import PromptId, RequestId
 
 if TYPE_CHECKING:
-    from segue.model.conversations import ConversationKey, EntryPage, StoredConversation
+    from segue.model.conversations import ConversationKey, ConversationSummary, EntryPage
     from segue.model.events import AgentEvent, JsonObject
 
 
@@ -37,7 +37,7 @@ class Keeper(Protocol):
 
     async def read(self, key: ConversationKey, after: int = 0) -> EntryPage: ...
 
-    async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[StoredConversation]:
+    async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[ConversationSummary]:
         """Find conversations, the latest first."""
         ...
 

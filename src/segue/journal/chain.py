@@ -15,7 +15,7 @@ from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.exc import DBAPIError
 
 from segue.journal.redaction import redact_all
-from segue.model.codec import adapter, decode_event, encode_event
+from segue.model.codec import adapter, decode_events, encode_event
 from segue.model.crash import crash_point
 from segue.model.errors import WorkflowNotFound
 from segue.model.events import Event, Record
@@ -173,14 +173,17 @@ def _replace_surrogates(value: Any) -> Any:
     return value
 
 
-def read_row(row: Row[Any]) -> Record:
-    """Decode a row of the table of events."""
-    return Record(
-        workflow_id=row.workflow_id,
-        seq=row.seq,
-        at=datetime.fromisoformat(row.at),
-        session_id=row.session_id,
-        run=row.run,
-        event=decode_event(row.body),
-        hash=row.hash,
-    )
+def read_rows(rows: Sequence[Row[Any]]) -> list[Record]:
+    """Decode rows of the table of events."""
+    return [
+        Record(
+            workflow_id=row.workflow_id,
+            seq=row.seq,
+            at=datetime.fromisoformat(row.at),
+            session_id=row.session_id,
+            run=row.run,
+            event=event,
+            hash=row.hash,
+        )
+        for row, event in zip(rows, decode_events(row.body for row in rows), strict=True)
+    ]

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, insert, select, upd
 
 from segue.journal.database import Database
 from segue.journal.redaction import redact_all
-from segue.model.conversations import ConversationKey, EntryPage, StoredConversation
+from segue.model.conversations import ConversationKey, ConversationSummary, EntryPage
 from segue.model.events import JsonObject
 from segue.model.ids import SessionId
 from segue.store import tables as t
@@ -46,7 +46,7 @@ class ConversationStore:
         """Return the entries after this number; none for an unknown conversation."""
         return await self._database.read(_page_of, key, after)
 
-    async def find(self, project: str | None, conversation: str | None) -> list[StoredConversation]:
+    async def find(self, project: str | None, conversation: str | None) -> list[ConversationSummary]:
         """Return the conversations of a directory, or the parts of one conversation, the latest first."""
         return await self._database.read(_find, project, conversation)
 
@@ -130,7 +130,7 @@ def _page_of(connection: Connection, key: ConversationKey, after: int) -> EntryP
     return EntryPage(entries=tuple(entries), next=after if after < head.entries else None)
 
 
-def _find(connection: Connection, project: str | None, conversation: str | None) -> list[StoredConversation]:
+def _find(connection: Connection, project: str | None, conversation: str | None) -> list[ConversationSummary]:
     kept = t.kept_conversations.c
     asked = ((kept.project, project), (kept.conversation, conversation))
     conditions = [column == value for column, value in asked if value is not None]
@@ -138,7 +138,7 @@ def _find(connection: Connection, project: str | None, conversation: str | None)
         return []
     query = select(t.kept_conversations).where(*conditions).order_by(kept.at.desc(), kept.id.desc())
     return [
-        StoredConversation(
+        ConversationSummary(
             key=ConversationKey(project=row.project, conversation=row.conversation, part=row.part),
             at=row.at,
             last=row.last,

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, or_, select
 
-from segue.journal.chain import GENESIS, link, read_row
+from segue.journal.chain import GENESIS, link, read_rows
 from segue.journal.workflows import workflow_named
 from segue.model.events import Record, Stretch, TaskStarted
 from segue.model.ids import Seq, SessionId, TaskId, WorkflowId
@@ -37,12 +37,12 @@ def head_of(connection: Connection, workflow_id: WorkflowId) -> Seq:
 
 def records_after(connection: Connection, workflow_id: WorkflowId, seq: int, limit: int) -> list[Record]:
     """Select the events that a follower at `seq` has not received yet, at most `limit`."""
-    return [read_row(row) for row in _rows_after(connection, workflow_id, seq, limit)]
+    return read_rows(_rows_after(connection, workflow_id, seq, limit))
 
 
 def record_at(connection: Connection, workflow_id: WorkflowId, seq: int) -> Record:
     query = select(events).where(events.c.workflow_id == workflow_id, events.c.seq == seq)
-    return read_row(connection.execute(query).one())
+    return read_rows([connection.execute(query).one()])[0]
 
 
 def last_records(
@@ -59,7 +59,7 @@ def last_records(
         query = query.where(events.c.seq > within.after, events.c.seq <= within.until)
     if aside:
         query = query.where(or_(events.c.session_id.is_(None), events.c.session_id.not_in(aside)))
-    return [read_row(row) for row in connection.execute(query.order_by(events.c.seq.desc()).limit(limit))]
+    return read_rows(connection.execute(query.order_by(events.c.seq.desc()).limit(limit)).all())
 
 
 def _rows_after(connection: Connection, workflow_id: WorkflowId, seq: int, limit: int) -> list[Row[Any]]:
@@ -96,7 +96,7 @@ def session_ids_at(
 def task_starts(connection: Connection, workflow_id: WorkflowId) -> list[tuple[int, TaskId]]:
     """Select the events at which tasks began, oldest first."""
     query = select(events).where(events.c.workflow_id == workflow_id, events.c.kind == "task.started")
-    records = [read_row(row) for row in connection.execute(query.order_by(events.c.seq))]
+    records = read_rows(connection.execute(query.order_by(events.c.seq)).all())
     return [(record.seq, record.event.task_id) for record in records if isinstance(record.event, TaskStarted)]
 
 

@@ -33,7 +33,6 @@ class WorkflowRow:
     slug: str
     title: str
     status: WorkflowStatus
-    paused_from: str | None
     agent: str
     permissions: Permissions
     repository: str

@@ -1,6 +1,6 @@
 """Lossless encoding of values as JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Annotated, Any, TypeVar
 
@@ -50,6 +50,10 @@ def encode_event(event: Event) -> bytes:
 def decode_event(body: str | bytes) -> Event:
     """Return the stored event; raise a validation error if it is invalid or of an unknown kind."""
     return _EVENT.validate_json(body)
+
+
+def decode_events(bodies: Iterable[str | bytes]) -> list[Event]:
+    return [_EVENT.validate_json(body) for body in bodies]
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:

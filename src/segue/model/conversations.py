@@ -18,7 +18,7 @@ class ConversationKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredConversation:
+class ConversationSummary:
     """Description of a stored conversation, without its entries."""
 
     key: ConversationKey

@@ -353,18 +353,19 @@ class Orchestrator:
         await left_standing(self._services, workflow_id, state)
 
     async def _until_settled(self, workflow_id: WorkflowId) -> None:
-        """Until the workflow stands still, one way or another."""
-        seen = await self._journal.head(workflow_id)
-        while (await self._journal.workflows.get(workflow_id)).status is W.IN_PROGRESS:
-            seen = (await self._journal.wait(workflow_id, seen))[-1].seq
+        """Wait until the workflow is not in progress any more."""
+        while True:
+            commit = self._journal.next_commit(workflow_id)
+            if (await self._journal.state(workflow_id)).status is not W.IN_PROGRESS:
+                return
+            await commit.wait()
 
     async def _pause_answer(self, workflow_id: WorkflowId) -> Action:
-        row = await self._journal.workflows.get(workflow_id)
-        if row.status is W.IN_PROGRESS:
-            return Action(status="pause_requested", workflow_id=workflow_id)
-        if row.status is not W.PAUSED:
-            raise WrongState(f"The workflow was not paused: it is {row.status} now.")
         state = await self._journal.state(workflow_id)
+        if state.status is W.IN_PROGRESS:
+            return Action(status="pause_requested", workflow_id=workflow_id)
+        if state.status is not W.PAUSED:
+            raise WrongState(f"The workflow was not paused: it is {state.status} now.")
         return Action(status="paused", workflow_id=workflow_id, snapshot_id=state.last_snapshot)
 
     # ── going on ────────────────────────────────────────────────────────────────────────────────────

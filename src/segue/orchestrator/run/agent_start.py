@@ -10,7 +10,7 @@ from segue.drivers.environment import variables_for
 from segue.journal import Journal, Process
 from segue.model.agents import AgentConfiguration, Choices
 from segue.model.codec import decode
-from segue.model.conversations import ConversationKey, EntryPage, StoredConversation
+from segue.model.conversations import ConversationKey, ConversationSummary, EntryPage
 from segue.model.crash import crash_point
 from segue.model.errors import AgentError, TokenRejected, TransportLost
 from segue.model.events import AgentStarted, JsonObject, Warned, WayChanged
@@ -49,7 +49,7 @@ class Keeper:
     async def read(self, key: ConversationKey, after: int = 0) -> EntryPage:
         return await self.journal.conversations.page(key, after)
 
-    async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[StoredConversation]:
+    async def find(self, *, project: str | None = None, conversation: str | None = None) -> list[ConversationSummary]:
         return await self.journal.conversations.find(project, conversation)
 
     async def warn(self, message: str) -> None:

@@ -30,7 +30,7 @@ from segue.snapshot.facts.edits import Edit, change_told, edits_of, elsewhere
 from segue.snapshot.facts.outcomes import error_message, test_summary
 from segue.snapshot.facts.results import result_of
 from segue.snapshot.facts.runs import MOST_COMMANDS, Runs, outcome_of
-from segue.snapshot.facts.text import clipped, sentences
+from segue.snapshot.facts.text import SHORTEST, clipped, flattened, sentences
 from segue.snapshot.facts.versions import Versions, is_scratch
 from segue.snapshot.facts.written import written_in
 
@@ -222,7 +222,8 @@ class Collector:
         """Add a message of the agent: its sentences, intention and decisions, and remarks on errors."""
         if self.standing.directory:
             text = text.replace(f"{self.standing.directory.rstrip('/')}/", "")
-        said = list(sentences(text))
+        # A message of one word is too short for a sentence, and may still be the last thing that was reported.
+        said = list(sentences(text)) or [each for each in (flattened(text),) if 0 < len(each) < SHORTEST]
         start = len(self.told)
         self._tell("agent", said)
         self.closing = (min(start, len(self.told)), len(self.told))

@@ -60,7 +60,7 @@ def plain(text: object, limit: int = 200) -> str:
 
 
 def reason(text: object, limit: int = 200) -> str:
-    """Return a reason as one such line; a long one is cut in the middle, since its end says what was wrong."""
+    """Return a reason as one such line; of a long one the middle is cut, since its end names the cause."""
     line = _line(text)
     head = limit // 3
     return line if len(line) <= limit else f"{line[:head]}…{line[head + 1 - limit :]}"

@@ -395,7 +395,7 @@ def _boot() -> str:
 
 
 def _environments() -> list[tuple[int, list[bytes]]]:
-    """Return the readable processes with their environments; an unreadable one has an empty list."""
+    """Return each process with its environment, which is empty if it cannot be read."""
     if guardian.ON_LINUX:
         return [(pid, _environment(pid)) for pid in guardian.process_table()]
     # For macOS; not tested on one yet.

@@ -237,7 +237,8 @@ class AcpAgent:
         return bool(self.token) and session == self.token
 
     async def _put_question(self, asked: RequestPermissionRequest) -> JsonObject:
-        """Ask the user for a permission and return the answer for the agent; after a reconnection the recorded one."""
+        """Put a permission request to the user, and return the answer for the agent; after a reconnection the recorded
+        answer."""
         if not self._ours(asked.session_id):
             return _NO_CHOICE
         call_id = asked.tool_call.tool_call_id

@@ -20,6 +20,7 @@ class _Named(BaseModel):
     part: str = ""
 
     def key(self) -> ConversationKey:
+        """Return the key of the part that a request names."""
         return ConversationKey(project=self.project, conversation=self.conversation, part=self.part)
 
 

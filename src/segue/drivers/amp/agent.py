@@ -16,6 +16,7 @@ MODES = ("low", "medium", "high", "ultra")
 
 
 def start(amp: Amp, wire: Wire, client: Parameters) -> AbstractAsyncContextManager["AmpAgent"]:
+    """Return the agent, in a context that holds nothing."""
     return nullcontext(AmpAgent(wire, amp))
 
 

@@ -198,6 +198,7 @@ def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _json(value: Any) -> str:
+    """Return a value as JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 

@@ -64,6 +64,7 @@ class Prefix:
 
 
 def is_object(value: object) -> TypeGuard[JsonObject]:
+    """Return True if a value is a JSON object."""
     return isinstance(value, dict)
 
 

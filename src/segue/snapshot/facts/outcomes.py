@@ -97,7 +97,7 @@ def error_message(output: str) -> str:
 
 
 def _bounded(output: str) -> str:
-    """Return a long output as its beginning and end."""
+    """Return an output; of a long one only the beginning and the end."""
     if len(output) <= READ_OF_AN_OUTPUT:
         return output
     half = READ_OF_AN_OUTPUT // 2

@@ -34,7 +34,7 @@ class Screen:
         self._out.say(text)
 
     def status(self, text: str) -> None:
-        """Draw the status anew in the terminal's last line; without a terminal do nothing."""
+        """Draw the status anew in the terminal's last line; with --json, or without a terminal, do nothing."""
         if self._live:
             sys.stdout.write("\r\x1b[K" + fit(text, shutil.get_terminal_size().columns - 1))
             sys.stdout.flush()

@@ -290,8 +290,8 @@ def require_containers(name: str) -> None:
 
 
 def load(name: str) -> Driver:
-    """Return a new driver of this name from DRIVERS, or of any `package.module:Class`; raise BadSettings if that
-    fails."""
+    """Return a new driver of this name from DRIVERS, or of any `package.module:Class`; raise an error if it cannot be
+    used."""
     require(name)
     module, colon, cls = DRIVERS.get(name, name).partition(":")
     if not colon:

@@ -222,7 +222,7 @@ def _drafted(calls: Calls, worktree: Path, *, renames: bool = False) -> Generato
 
 @contextmanager
 def _borrowed(calls: Calls, worktree: Path) -> Generator[tuple[_Borrowed, Loan | None]]:
-    """Yield a temporary copy of the index, and its loan; without a usable index it is read from HEAD, and the loan is
+    """Yield a temporary copy of the index and its loan; without an index it is read from HEAD, if any, and the loan is
     None."""
     real = _noted_index(worktree)
     if real is None:

@@ -67,7 +67,7 @@ class Runs:
     """Edits after the last test run."""
 
     def edit(self, path: str) -> None:
-        """Count an edit since the last test run."""
+        """Note the edited file, and count the edit since the last test run."""
         self.edited = path
         self.edits += 1
 

@@ -106,6 +106,7 @@ class Versions:
 
     @property
     def unpushed(self) -> int | None:
+        """Number of commits that were not pushed; None if no push was seen."""
         if self.pushed_at is None:
             return None
         return sum(not commit.pushed for commit in self.commits)

@@ -150,7 +150,8 @@ async def test_going_back_is_undone_by_going_back_to_what_was_saved(opened: Thea
     assert again.tasks_done == 2
     await opened.until("build-it", "completed")
     assert files(worktree_of(opened)) == {**before, "c.txt": "C"}
-    spoken = [passage.text for passage in (await opened.services.facts.facts(again.workflow_id)).latest]
+    facts = await opened.services.facts.facts(again.workflow_id)
+    spoken = [sentence.text for sentence in facts.sentences if sentence.voice == "agent"]
     assert spoken == ["I decided to use alpaca.", "I decided to use buffalo."]
     assert "buffalo" in opened.diary("prompt")[-1]["text"]
 

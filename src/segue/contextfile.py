@@ -27,7 +27,7 @@ LARGEST_EXAMINED = 32 * 1024 * 1024
 
 
 def facts_of_file(file: Path) -> SessionFacts:
-    """Read a session file and return what is known of the session."""
+    """Read a session file into facts of the session; raise NotASession if it is no file or holds no conversation."""
     if not file.is_file():
         raise NotASession(f"{file} is not a file." if file.exists() else f"{file} does not exist.")
     recording = read(file)
@@ -44,7 +44,8 @@ def evidence_of_file(file: Path) -> Evidence:
 
 
 def compiled_file(file: Path, budget: int) -> tuple[ResumeContext, Grade | None, SessionFacts]:
-    """Compile the context of a session file, examined and repaired where the file is not too large for that."""
+    """Return the context of a session file, its grade and the facts; a file too large for the exam has no grade
+    (None)."""
     facts = facts_of_file(file)
     if file.stat().st_size > LARGEST_EXAMINED:
         return compile_context(facts, budget), None, facts
@@ -54,7 +55,8 @@ def compiled_file(file: Path, budget: int) -> tuple[ResumeContext, Grade | None,
 
 
 def expanded(file: Path, numbers: Iterable[int]) -> str:
-    """Return lines of the file in full, each as it is read, or as it stands where the reader passes over it."""
+    """Return these lines of the file in full: as read, or raw if the reader skips them; raise BadInput if one is
+    missing."""
     wanted = sorted(set(numbers))
     told: dict[int, list[str]] = {number: [] for number in wanted}
     for line in read(file).lines:
@@ -74,6 +76,7 @@ def expanded(file: Path, numbers: Iterable[int]) -> str:
 
 
 def _in_full(said: Said) -> str:
+    """Return one entry of the conversation as text, marked with its kind."""
     match said:
         case UserSaid(text=text):
             return f"[user] {text}"
@@ -94,7 +97,8 @@ def _in_full(said: Said) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command."""
+    """Print the context of a session file, or some of its lines; return 1 after an error, which goes to stderr, else
+    0."""
     given = _parser().parse_args(arguments)
     try:
         if given.expand:
@@ -117,6 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _numbers(text: str) -> list[int]:
+    """Read line numbers such as `12,#40`; raise BadInput if one is no number or below 1."""
     try:
         numbers = [int(part.strip().lstrip("#")) for part in text.split(",")]
     except ValueError:
@@ -127,6 +132,7 @@ def _numbers(text: str) -> list[int]:
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser of the command's arguments."""
     parser = argparse.ArgumentParser(prog="segue context", description="Compile a resume context from a session file.")
     parser.add_argument("file", type=Path, help="a session file of Claude Code or Codex (JSON lines)")
     parser.add_argument("--budget", type=int, default=DEFAULT_BUDGET, help="tokens the context may take")
@@ -138,6 +144,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _document(verdict: Grade | None, context: ResumeContext, facts: SessionFacts) -> dict[str, object]:
+    """Return the context, its grade (None if not examined) and the count of unread lines for JSON."""
     return {
         **document(context),
         "score": verdict.score if verdict else None,
@@ -149,6 +156,7 @@ def _document(verdict: Grade | None, context: ResumeContext, facts: SessionFacts
 
 
 def _report(verdict: Grade | None, context: ResumeContext, facts: SessionFacts) -> str:
+    """Return the result of the exam as lines of text: the score, unread lines, falsehoods and gaps."""
     size = f"about {context.tokens} of {context.budget} tokens"
     lines = [f"exam: {verdict.score:.0%}, {size}" if verdict else f"exam: not taken, the file is too large; {size}"]
     if facts.unread_lines:

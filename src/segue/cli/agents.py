@@ -22,7 +22,7 @@ command = in_group(agents)
 
 @command
 def list_(out: Output) -> None:
-    """List the agents, and whether their programs are on your PATH; nothing is started."""
+    """List the agents, and whether their programs are on your PATH; the server looks, and starts none."""
     with borrowed_server():
         document = client.call("POST", "/api/agents", {"environment": environment()})
     out.result(document)
@@ -53,6 +53,7 @@ def check(out: Output, name: str) -> None:
 
 
 def _facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the result of an agent's check as rows of name and value."""
     agent = found["agent"]
     yield "command", join(agent["command"])
     if not agent["problem"]:

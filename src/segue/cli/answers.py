@@ -62,7 +62,8 @@ def reject(
 
 
 def _workflow_and_reason(words: tuple[str, ...], workflow: str | None, reason: str | None) -> tuple[str | None, str]:
-    """Return the workflow, if one was named, and the reason."""
+    """Return the named workflow, None for that of the current directory, and the reason; raise UsageError for more
+    arguments."""
     left = list(words)
     if left and workflow is None and (len(left) > 1 or find.NAME.fullmatch(left[0])):
         workflow = left.pop(0)
@@ -74,6 +75,7 @@ def _workflow_and_reason(words: tuple[str, ...], workflow: str | None, reason: s
 
 
 def _answer(out: Output, workflow: str | None, verb: str, body: dict[str, Any], detach: bool) -> None:
+    """Send an approval or a rejection to the server, print the result, and follow the work if it goes on."""
     ensure_server(out)
     view = find.asking(workflow)
     body = {**body, "environment": environment()}

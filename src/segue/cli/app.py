@@ -53,7 +53,7 @@ segue.add_command(memorize)
 
 
 def _become(*command: str) -> NoReturn:
-    """Go on as another program, with this one's terminal."""
+    """Replace this process by another program in the same terminal."""
     sys.stdout.flush()
     os.execv(command[0], command)
 
@@ -95,7 +95,7 @@ def down(out: Output) -> None:
 
 
 def _retries() -> int:
-    """Count the workflows with a scheduled retry; a server that cannot answer is stopped all the same."""
+    """Count the paused workflows with a scheduled retry; 0 if the server cannot answer."""
     try:
         found = client.call("GET", "/api/workflows", params={"status": "paused"})["workflows"]
     except SegueError:
@@ -153,6 +153,7 @@ def context(
 
 
 def _line_numbers(text: str) -> list[int]:
+    """Read line numbers such as `12,#40`; raise BadParameter if one is no number."""
     try:
         return [int(part.strip().lstrip("#")) for part in text.split(",")]
     except ValueError:
@@ -280,12 +281,13 @@ def pause(out: Output, workflow: str | None, reason: str, no_wait: bool) -> None
 
 
 def _pause(view: dict[str, Any], reason: str, *, wait: bool) -> dict[str, Any]:
+    """Request a pause from the server, and return its answer: after the pause, or at once without `wait`."""
     path, params = f"/api/workflows/{view['id']}/pause", {"wait": str(wait).lower()}
     return client.call("POST", path, {"reason": reason}, params=params, timeout=None if wait else 30)
 
 
 def _pause_at_a_question(view: dict[str, Any], reason: str, out: Output) -> dict[str, Any]:
-    """Request a pause, and show the open question first: the task cannot end before it is answered."""
+    """Request a pause, show the open question that it waits for, then wait for the pause, and return its result."""
     action = _pause(view, reason, wait=False)
     if action["status"] != "pause_requested":
         return action
@@ -369,7 +371,8 @@ def resume(
 
 
 def _limit(view: dict[str, Any], limits: dict[str, Any], asks_for_more: bool) -> dict[str, Any]:
-    """Change the workflow's limits, and return it; an agent at work allows no other change at the same time."""
+    """Change the workflow's limits, and return the workflow; raise WrongState if it is at work and more was asked
+    for."""
     if asks_for_more and view["status"] == find.AT_WORK:
         hint = f"Give the limits alone, or pause it first: segue pause {view['slug']}"
         raise WrongState(f"{view['slug']} is at work; nothing but its limits can be changed now.", hint=hint)
@@ -377,6 +380,7 @@ def _limit(view: dict[str, Any], limits: dict[str, Any], asks_for_more: bool) ->
 
 
 def _restore(view: dict[str, Any], out: Output) -> None:
+    """Ask the server to make the worktree again, and print where it is; no agent is started."""
     restored = client.call("POST", f"/api/workflows/{view['id']}/workspace", {}, timeout=120)
     out.say(f"✓ The worktree is there, on branch {restored['branch']}; no agent was started.")
     out.say(f"  {restored['worktree']}")
@@ -386,6 +390,7 @@ def _restore(view: dict[str, Any], out: Output) -> None:
 
 
 def _summarize(view: dict[str, Any], out: Output) -> None:
+    """Print what a workflow is resumed from: session, time of the pause, tasks, trouble and undelivered prompts."""
     session = view["session"]
     out.say(f"Resuming from session {session['number']}:" if session else "Resuming before its first session:")
     out.say(f"  Paused: {moment(view['paused_at'] or view['updated_at'])}")
@@ -397,7 +402,7 @@ def _summarize(view: dict[str, Any], out: Output) -> None:
 
 
 def _tell_undone(resumed: dict[str, Any], view: dict[str, Any], out: Output) -> None:
-    """Print what going back has changed, and how to undo it."""
+    """Print what going back has changed, and how to undo it; nothing if no snapshot was saved before."""
     if resumed["saved"] is None:
         return
     for sentence in resumed["undone"]:

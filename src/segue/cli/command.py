@@ -39,7 +39,8 @@ def in_group(group: click.Group) -> Callable[[Command], click.Command]:
 
 
 def _require_text(context: click.Context) -> None:
-    """Refuse values that are not text, since they cannot be sent to the server; file names may have any bytes."""
+    """Raise BadInput if an argument is not UTF-8 text, which cannot be sent to the server; file names are not
+    checked."""
     for parameter in context.command.params:
         given: object = context.params.get(parameter.name or "")
         values = cast(tuple[object, ...], given) if isinstance(given, tuple) else (given,)
@@ -49,7 +50,7 @@ def _require_text(context: click.Context) -> None:
 
 
 def chosen(function: Command) -> Command:
-    """Give a command the workflow that is named by its id or slug, or else that of the current directory."""
+    """Add the arguments that name a workflow; the command gets its name, or None for that of the current directory."""
 
     @click.argument("workflow", required=False)
     @click.option("-w", "--workflow-id", help="The workflow, by id or slug; the same as WORKFLOW.")
@@ -63,6 +64,7 @@ def chosen(function: Command) -> Command:
 
 
 def ensure_server(out: Output, *arguments: str) -> tuple[client.Server, bool]:
+    """Start the server if none runs, and note that; return it, and True if it was started here."""
     server, started = client.ensure_server(arguments)
     if started:
         out.note(f"Started the Segue server (pid {server.pid}).")
@@ -71,7 +73,7 @@ def ensure_server(out: Output, *arguments: str) -> tuple[client.Server, bool]:
 
 @contextmanager
 def borrowed_server() -> Generator[None]:
-    """Use the server for one request; stop it afterwards if it was started only for that."""
+    """Start the server if none runs; on exit stop it if it was started here and is idle."""
     _, started = client.ensure_server()
     try:
         yield

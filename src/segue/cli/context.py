@@ -17,12 +17,12 @@ TIMEOUT = 120.0
 
 
 def is_file(source: str) -> bool:
-    """Decide whether a name means a session file; Path's own `exists` raises at a text that is too long for a name."""
+    """Return True if a name means a session file: it exists, has a path separator, or ends in .jsonl."""
     return os.path.exists(source) or os.sep in source or source.endswith(".jsonl")  # noqa: PTH110
 
 
 def show_context(view: dict[str, Any], budget: int | None, exam: bool, out: Output, *, document: bool) -> None:
-    """Print the context of a workflow, or the whole document of it."""
+    """Print the context of a workflow, or the whole document as JSON; `exam` adds the exam's result on stderr."""
     found = _compiled(view, budget)
     if document and not out.as_json:
         sys.stdout.write(json.dumps(found, ensure_ascii=True) + "\n")
@@ -37,7 +37,7 @@ def show_context(view: dict[str, Any], budget: int | None, exam: bool, out: Outp
 
 
 def expand(view: dict[str, Any], numbers: Sequence[int]) -> None:
-    """Print events of a workflow's journal in full."""
+    """Print events of a workflow's journal in full as JSON; exit with 1 at the first number that is no event."""
     for number in sorted(set(numbers)):
         page = events(view["id"], number - 1, 0)["events"]
         if not page or page[0]["seq"] != number:
@@ -47,13 +47,15 @@ def expand(view: dict[str, Any], numbers: Sequence[int]) -> None:
 
 
 def show_difference(before: str, after: str, budget: int | None) -> None:
-    """Print how two contexts differ; each may be of a workflow or of a file."""
+    """Print a unified diff of two contexts, each of a workflow or a file; print nothing if they are equal."""
     old, new = (_text_of(source, budget).splitlines() for source in (before, after))
     for line in difflib.unified_diff(old, new, before, after, lineterm=""):
         sys.stdout.buffer.write(f"{line}\n".encode(errors="replace"))
 
 
 def _text_of(source: str, budget: int | None) -> str:
+    """Return the context of a workflow from the server, or of a file from a process; exit with its code if that
+    fails."""
     if not is_file(source):
         return _compiled(find.latest(source), budget)["context"]
     size = [] if budget is None else ["--budget", str(budget)]
@@ -66,6 +68,7 @@ def _text_of(source: str, budget: int | None) -> str:
 
 
 def _compiled(view: dict[str, Any], budget: int | None) -> dict[str, Any]:
+    """Return a workflow's context document from the server; without a budget the server chooses one."""
     params = {} if budget is None else {"budget": str(budget)}
     return client.call("GET", f"/api/workflows/{view['id']}/context", params=params, timeout=TIMEOUT)
 

@@ -12,11 +12,12 @@ PATIENCE = 60.0
 
 
 def examine() -> list[dict[str, Any]]:
-    """Return every check, as {name, ok, detail, hint}. A process of the server's package makes those that need it."""
+    """Return every check, as {name, ok, detail, hint}; a separate process runs those that need the server's code."""
     return [*_server_side(), _server()]
 
 
 def _server_side() -> list[dict[str, Any]]:
+    """Return the checks that a process with the server's code makes, or one failed check if it cannot run."""
     command = [sys.executable, "-P", "-m", "segue.server.machine_checks"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
@@ -32,6 +33,7 @@ def _server_side() -> list[dict[str, Any]]:
 
 
 def _server() -> dict[str, Any]:
+    """Return the check of the running server; a server that is not running is no problem."""
     try:
         client.call("GET", "/api/status")
         server = client.find()
@@ -43,4 +45,5 @@ def _server() -> dict[str, Any]:
 
 
 def check(name: str, ok: bool, detail: str, hint: str = "") -> dict[str, Any]:
+    """Return one check as the command prints it."""
     return {"name": name, "ok": ok, "detail": detail, "hint": hint}

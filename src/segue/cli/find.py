@@ -27,6 +27,7 @@ class SeveralWorkflowsHere(SegueError):
 
 
 def by_name(name: str) -> dict[str, Any]:
+    """Return the workflow with this id or slug; raise WorkflowNotFound if it is no valid name."""
     if not NAME.fullmatch(name):
         raise WorkflowNotFound(f"No workflow is called {name!r}.", hint="See them all with: segue status")
     return client.call("GET", f"/api/workflows/{name}")
@@ -74,6 +75,7 @@ def asking(name: str | None) -> dict[str, Any]:
 
 
 def unfinished(name: str | None) -> dict[str, Any]:
+    """Return the named workflow, or the only open one of the current directory."""
     return by_name(name) if name else _only(here(OPEN), "open", "No active workflow in current directory.")
 
 
@@ -96,11 +98,12 @@ def latest(name: str | None) -> dict[str, Any]:
 
 
 def _alone(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the only workflow; of several that are not active, none is meant."""
+    """Return the list if it has one workflow, else an empty list: of several that are not active, none is meant."""
     return found if len(found) == 1 else []
 
 
 def _only(found: list[dict[str, Any]], kind: str, none: str) -> dict[str, Any]:
+    """Return the only workflow; raise an error if there is none or more than one."""
     if not found:
         raise NoWorkflowHere(none, hint="Name one, as `segue status` lists them.")
     if len(found) > 1:

@@ -29,16 +29,19 @@ class Screen:
         self._drawn = False
 
     def line(self, text: str) -> None:
+        """Print a line in place of the status."""
         self.clear()
         self._out.say(text)
 
     def status(self, text: str) -> None:
+        """Draw the status anew in the terminal's last line; with --json, or without a terminal, do nothing."""
         if self._live:
             sys.stdout.write("\r\x1b[K" + fit(text, shutil.get_terminal_size().columns - 1))
             sys.stdout.flush()
             self._drawn = True
 
     def clear(self) -> None:
+        """Remove the drawn status, if there is one."""
         if self._drawn:
             sys.stdout.write("\r\x1b[K")
             sys.stdout.flush()
@@ -56,6 +59,7 @@ def fit(text: str, columns: int) -> str:
 
 
 def status_line(view: dict[str, Any]) -> str:
+    """Return a workflow's progress in one line: status, tasks, context, retry and open question."""
     parts = [f"{view['tasks_done']}/{view['tasks_total']} tasks" if view["tasks_total"] else "makes a plan"]
     if view["current_task"]:
         parts.append(plain(task_title(view, view["current_task"]), 60))
@@ -72,6 +76,7 @@ def status_line(view: dict[str, Any]) -> str:
 
 
 def events(name: str, after: int, wait: float) -> dict[str, Any]:
+    """Return a page of events after number `after`; without any the server waits up to `wait` seconds."""
     params = {"after": after, "wait": wait, "limit": 500}
     return client.call("GET", f"/api/workflows/{name}/events", params=params, timeout=wait + 30)
 
@@ -97,6 +102,7 @@ def watch(view: dict[str, Any], after: int, out: Output) -> None:
 
 
 def _until_stopped(view: dict[str, Any], after: int, screen: Screen) -> dict[str, Any]:
+    """Print milestones until the workflow has stopped with no retry scheduled, and return its last state."""
     name = view["id"]
     while view["status"] not in STOPPED or view["retry"] or view["head"] > after:
         screen.status(status_line(view))
@@ -131,6 +137,7 @@ def explain(resumed: dict[str, Any], out: Output) -> None:
 
 
 def _conclude(view: dict[str, Any], out: Output) -> None:
+    """Print how a workflow stopped and how to go on; raise Failed if it failed or was cancelled."""
     slug, reason = view["slug"], plain(view["reason"] or "")
     if view["status"] == "completed":
         sessions, runs = counted(view["sessions"], "session"), counted(view["runs"], "run")

@@ -54,6 +54,7 @@ def import_(out: Output, file: Path | None, agent: str | None, repository: Path 
 
 
 def _tell(imported: dict[str, Any], out: Output) -> None:
+    """Print the result of an import, and how to go on with the workflow."""
     view = imported["workflow"]
     name = plain(Path(imported["file"]).name)
     out.say(_DONE[imported["status"]].format(file=name, slug=view["slug"], status=view["status"]))

@@ -35,6 +35,8 @@ def read_issue(given: str) -> dict[str, str]:
 
 
 def _issue_text(given: str) -> str:
+    """Return the issue's text: of standard input (`-`), a file (`@file` or a .md or .txt path), or the argument
+    itself."""
     if given == "-":
         return _typed()
     if given.startswith("@"):
@@ -55,7 +57,7 @@ def read_plan(file: Path) -> dict[str, str]:
 
 
 def read_text(given: str) -> str:
-    """Read a message to an agent; `-` reads it from standard input."""
+    """Return a message to an agent, `-` from standard input; raise BadInput if it is empty."""
     text = (_typed() if given == "-" else given).strip()
     if not text:
         raise BadInput("There is nothing to say.", hint='Give the words: segue prompt "What is left to do?"')
@@ -63,7 +65,7 @@ def read_text(given: str) -> str:
 
 
 def read_context(given: str) -> str:
-    """Read the text that a new conversation begins with, from a file, or `-` for standard input."""
+    """Return the text for a new conversation from a file, or `-` for standard input; raise BadInput if it is empty."""
     text = _typed() if given == "-" else _file_text(Path(given))
     if not text.strip():
         raise BadInput("The context is empty.", hint="`segue context > FILE` writes one to begin with.")
@@ -71,7 +73,7 @@ def read_context(given: str) -> str:
 
 
 def read_content(given: str) -> str:
-    """Read the content of a memory entry: text, `@file`, or `-` for standard input."""
+    """Return the content of a memory entry: text, `@file`, or `-` for standard input; raise BadInput if it is empty."""
     text = _issue_text(given).strip()
     if not text:
         raise BadInput("There is nothing to memorize.", hint="Give the words, @FILE, or - for standard input.")
@@ -108,6 +110,7 @@ def read_servers(file: Path) -> list[dict[str, Any]]:
 
 
 def _server(where: str, name: str, entry: object) -> dict[str, Any]:
+    """Read one server of tools from its JSON object; raise BadInput if it has an unknown type or key."""
     if not isinstance(entry, dict):
         raise BadInput(f"{where} must be an object.")
     fields = cast(dict[str, Any], entry)
@@ -132,6 +135,7 @@ SERVER_KEYS = {
 
 
 def _word(where: str, key: str, fields: dict[str, Any]) -> str:
+    """Return the text under this key; raise BadInput if it is missing, empty or no text."""
     value = fields.get(key)
     if not isinstance(value, str) or not value.strip():
         raise BadInput(f"{where} must have a {key}, which is a text.")
@@ -139,12 +143,14 @@ def _word(where: str, key: str, fields: dict[str, Any]) -> str:
 
 
 def _words(where: str, value: object) -> list[str]:
+    """Return a list of texts; raise BadInput if the value is none."""
     if isinstance(value, list) and all(isinstance(word, str) for word in cast(list[object], value)):
         return cast(list[str], value)
     raise BadInput(f"{where}: args must be a list of texts.")
 
 
 def _variables(where: str, key: str, fields: dict[str, Any]) -> dict[str, str]:
+    """Return the object of texts under this key, empty if missing; raise BadInput, without the value, if it is none."""
     value = fields.get(key, {})
     if isinstance(value, dict) and all(isinstance(each, str) for each in cast(dict[str, object], value).values()):
         return cast(dict[str, str], value)
@@ -169,10 +175,12 @@ def read_file(file: Path, most: int) -> bytes:
 
 
 def _typed() -> str:
+    """Return standard input as text; raise BadInput if it is too large or not UTF-8."""
     return _decoded(_up_to(MOST_READ, sys.stdin.buffer, "Standard input"), "Standard input")
 
 
 def _up_to(most: int, opened: BinaryIO, source: str) -> bytes:
+    """Return the content of an open file; raise BadInput if it has more than so many bytes."""
     content = opened.read(most + 1)
     if len(content) > most:
         raise BadInput(f"{source} is too large: {most / 1e6:g} MB is the most.")
@@ -180,10 +188,12 @@ def _up_to(most: int, opened: BinaryIO, source: str) -> bytes:
 
 
 def _file_text(file: Path) -> str:
+    """Return a file's text; raise BadInput if it is too large, no file or not UTF-8."""
     return _decoded(read_file(file, MOST_READ), str(file))
 
 
 def _decoded(content: bytes, source: str) -> str:
+    """Return bytes as text without a byte order mark; raise BadInput if they are not UTF-8."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

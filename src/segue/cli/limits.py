@@ -24,6 +24,7 @@ class Duration(click.ParamType[float]):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the seconds of a time such as 1h30m; 0 means no limit, and anything else fails with a usage error."""
         if isinstance(value, float):
             return value
         if value == "0":
@@ -43,6 +44,7 @@ class Dollars(click.ParamType[float]):
     name = "usd"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return an amount from 0 (no limit) to the largest allowed; anything else fails with a usage error."""
         try:
             amount = float(value)
         except ValueError:
@@ -58,6 +60,7 @@ COUNT = click.IntRange(0, MOST)
 
 
 def _with(command: F, *options: Callable[[F], F]) -> F:
+    """Add options to a command, shown in this order."""
     for option in reversed(options):
         command = option(command)
     return command
@@ -75,6 +78,7 @@ def limited(command: F) -> F:
 
 
 def quota(command: F) -> F:
+    """Add the option to wait for a used-up quota."""
     return _with(
         command,
         click.option(
@@ -110,7 +114,7 @@ _SETTINGS = {"tasks": "pause_after", "seconds": "max_time", "tokens": "max_token
 
 
 def work_settings(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options for the work, by the names of the settings."""
+    """Return the given options for the work by the names of the settings; contradictory ones raise UsageError."""
     said = {_SETTINGS.get(name, name): value for name, value in options.items() if value is not None}
     if "review_personas" in said:
         said["review_personas"] = _personas(said["review_personas"])
@@ -127,6 +131,7 @@ def work_settings(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _personas(given: str) -> list[str]:
+    """Split a list of personas at its commas; an empty one raises UsageError."""
     personas = [each.strip() for each in given.split(",")]
     if not all(personas):
         raise click.UsageError(f"--review-personas must name at least one, and each between commas, not {given!r}.")
@@ -134,13 +139,13 @@ def _personas(given: str) -> list[str]:
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:
-    """Remove the limits from a command's options, and return those that were given."""
+    """Remove the limits and the quota option from a command's options, and return those that were given."""
     found = {name: options.pop(name) for name in (*_SETTINGS, "wait_for_quota")}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def change(view: dict[str, Any], limits: dict[str, Any]) -> dict[str, Any]:
-    """Change a workflow's limits, and return the workflow."""
+    """Change a workflow's limits on the server, and return the workflow."""
     return client.call("POST", f"/api/workflows/{view['id']}/limits", limits)
 
 

@@ -40,6 +40,7 @@ def recall(out: Output, query: tuple[str, ...], limit: int, workflow: str | None
 
 
 def _verdict(found: dict[str, Any]) -> str:
+    """Return the heading of a search's results, by how surely they match."""
     if not found["results"]:
         return "Nothing in past work has any of these words."
     if found["verdict"] == "not_found":
@@ -49,7 +50,7 @@ def _verdict(found: dict[str, Any]) -> str:
 
 
 def _source(each: dict[str, Any]) -> str:
-    """Describe the source of a result in one line."""
+    """Return the source of a result in one line, with a warning if it is old."""
     source = each["provenance"]
     event = f"{source['workflow']}#{source['seq']}" if source["seq"] is not None else source["workflow"]
     parts = (each["kind"], source["memory_id"], event, source["session_id"], moment(each["at"]), f"{each['score']:.2f}")
@@ -69,7 +70,7 @@ command = in_group(memorize)
 
 
 def _described(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that describe an entry."""
+    """Add the options that describe an entry to a command."""
 
     @click.option("--tag", help="Its name: topic_context_YYYY (default: made from its first line).")
     @click.option("--label", "labels", multiple=True, help="A label to find it by; may be given several times.")
@@ -129,6 +130,7 @@ def forget(out: Output, name: str) -> None:
 
 
 def _memorize(out: Output, request: dict[str, Any]) -> None:
+    """Send an entry to the server, and print what was stored and until when."""
     with borrowed_server():
         memorized = client.call("POST", "/api/memories", request, timeout=CATCHING_UP)
     entry = memorized["memory"]

@@ -18,78 +18,82 @@ class Output:
         self.as_json = as_json
 
     def say(self, text: str = "") -> None:
-        """Something for people."""
+        """Print a line for people; with --json print nothing."""
         if not self.as_json:
             _write(sys.stdout, text)
 
     def write(self, text: str) -> None:
-        """Words for people that go on in the same line."""
+        """Print text for people that continues the line; with --json print nothing."""
         if not self.as_json:
             sys.stdout.write(text)
             sys.stdout.flush()
 
     def note(self, text: str) -> None:
-        """Something that must be said in any case, and is not the answer."""
+        """Print a line that must be seen in any case and is not the answer: on stderr with --json, else on stdout."""
         _write(sys.stderr if self.as_json else sys.stdout, text)
 
     def warn(self, text: str) -> None:
+        """Print a line on stderr."""
         _write(sys.stderr, text)
 
     def result(self, document: object) -> None:
-        """The answer, for programs."""
+        """Print the answer as JSON; without --json print nothing."""
         if self.as_json:
             _write(sys.stdout, json.dumps(document, ensure_ascii=False))
 
     def complain(self, error: SegueError) -> None:
-        """Why the command was refused or failed."""
+        """Print an error on stderr with its hint, and with --json on stdout as JSON too."""
         self.result({"error": {"code": error.code, "message": error.message, "hint": error.hint}})
         _write(sys.stderr, f"segue: {error.message}" + (f"\n  {error.hint}" if error.hint else ""))
 
 
 def _write(stream: Any, text: str) -> None:
+    """Write a line, and flush the stream."""
     stream.write(text + "\n")
     stream.flush()
 
 
 def plain(text: object, limit: int = 200) -> str:
-    """One line that cannot move the cursor: what agents write is shown, not obeyed."""
+    """Return text as one line of at most `limit` characters, without control characters that could move the cursor."""
     line = _line(text)
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def reason(text: object, limit: int = 200) -> str:
-    """The same for why something failed: programs say what happened first, and what was wrong last."""
+    """Return a reason as one such line; of a long one the middle is cut, since its end names the cause."""
     line = _line(text)
     head = limit // 3
     return line if len(line) <= limit else f"{line[:head]}…{line[head + 1 - limit :]}"
 
 
 def _line(text: object) -> str:
+    """Return text as one line: unprintable characters become spaces, and spaces are collapsed."""
     return " ".join("".join(character if character.isprintable() else " " for character in str(text)).split())
 
 
 def moment(at: str | None) -> str:
-    """A time of the server's, as the clock on the wall shows it."""
+    """Return a time of the server in the local time zone; None becomes `unknown`."""
     return datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S") if at else "unknown"
 
 
 def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, which gets an `s` unless the number is 1."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def block(text: str) -> str:
-    """Several lines that cannot move the cursor, as they were written."""
+    """Return several lines as written, without control characters that could move the cursor."""
     return "".join(c if c.isprintable() or c in "\n\t" else "" if c == "\r" else " " for c in text)
 
 
 def beside(name: str, lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Rows of a table: the name beside the first line, the others below it."""
+    """Yield rows of a table with the name beside the first line; no lines give no rows."""
     for position, line in enumerate(lines):
         yield ("" if position else name), line
 
 
 def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
-    """Rows as aligned lines; the columns named in `right` are set to the right."""
+    """Return rows as aligned lines; the columns numbered in `right` are aligned right."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
 
     def line(row: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ class Names(NamedTuple):
     tasks: Mapping[str, str]
 
     def task(self, event: Fields) -> str:
+        """Return the title of an event's task, or its id if it is unknown."""
         return plain(self.tasks.get(event["task_id"], event["task_id"]))
 
 
@@ -23,11 +24,12 @@ Writer = Callable[[Fields, Names], str | None]
 
 
 def names_of(view: Fields) -> Names:
+    """Return the slug and the task titles of a workflow, which its events refer to."""
     return Names(view["slug"], {task["id"]: task["title"] for task in view["tasks"]})
 
 
 def line(record: Fields, names: Names, writers: Mapping[str, Writer] | None = None) -> str | None:
-    """The line of one event, or nothing if it has none."""
+    """Return the text of one event, or None if it has none to show or has fields of a newer server."""
     write = (TABLE if writers is None else writers).get(record["kind"])
     try:
         return write(record["event"], names) if write else None
@@ -37,16 +39,19 @@ def line(record: Fields, names: Names, writers: Mapping[str, Writer] | None = No
 
 
 def _because(event: Fields) -> str:
+    """Return the event's reason after a colon, or an empty text."""
     why = reason(event.get("reason") or "")
     return f": {why}" if why else ""
 
 
 def _limits_changed(event: Fields, _names: Names) -> str:
+    """Return the new limits of a workflow."""
     waits = "; a used-up quota is waited for" if event["wait_for_quota"] else ""
     return f"Limits: {words.limits(event['limits']) or 'none'}{waits}"
 
 
 def _capacity_reached(event: Fields, _names: Names) -> str:
+    """Return how full the context is, and what happens because of it."""
     what = {
         "fork": "; a new session goes on at the end of the task",
         "pause": "; the work pauses at the end of the task",
@@ -58,6 +63,7 @@ def _capacity_reached(event: Fields, _names: Names) -> str:
 
 
 def _context_carried(event: Fields, _names: Names) -> str:
+    """Return the kind of context that a new conversation begins with, and its size."""
     exam = event.get("exam")
     if exam is None:
         return f"It is told what was said before ({len(event['text']):,} characters)"
@@ -65,6 +71,7 @@ def _context_carried(event: Fields, _names: Names) -> str:
 
 
 def _snapshot_studied(event: Fields, _names: Names) -> str:
+    """Return the counts of decisions and open errors found in a snapshot, and the exam's score."""
     found = event["findings"]
     open_errors = sum(error["resolution"] == "unresolved" for error in found["errors"])
     exam = f", {found['exam']['score']:.0%} in the exam" if found["exam"] else ""
@@ -72,6 +79,7 @@ def _snapshot_studied(event: Fields, _names: Names) -> str:
 
 
 def _workflow_moved(event: Fields, _names: Names) -> str | None:
+    """Return the workflow's new status with the reason, or None for a status that needs no line."""
     words = {
         "blocked": "Blocked",
         "review": "Needs a look",
@@ -87,11 +95,13 @@ def _workflow_moved(event: Fields, _names: Names) -> str | None:
 
 
 def _rewound(event: Fields, _names: Names) -> str:
+    """Return the snapshot that the work was reset to, and each thing undone."""
     undone = [f"  - Undone: {plain(sentence)}" for sentence in event["undone"]]
     return "\n".join([f"Taken back to {event['checkpoint_id']}; what was there before is {event['saved']}", *undone])
 
 
 def _run_queued(event: Fields, _names: Names) -> str | None:
+    """Return how the agent is started or brought back, or None at the first start for work."""
     talks = event["purpose"] == "talk"
     if event["way"] == "first":
         return "The agent is started, to talk" if talks else None
@@ -100,28 +110,34 @@ def _run_queued(event: Fields, _names: Names) -> str | None:
 
 
 def _way_changed(event: Fields, _names: Names) -> str:
+    """Return the other way back that is taken instead, with the reason."""
     return f"! Goes on in {words.way(event['after'])} instead{_because(event)}"
 
 
 def _price(event: Fields) -> str:
+    """Return the tokens of the way that was taken in brackets, or an empty text if unknown."""
     tokens = next((price["tokens"] for price in event["prices"] if price["way"] == event["way"]), None)
     return "" if tokens is None else f" ({tokens:,} tokens)"
 
 
 def _turn_failed(event: Fields, _names: Names) -> str:
+    """Return the failure of a turn, and when a quota is full again."""
     again = f"; full again at {moment(event['reset_at'])}" if event["reset_at"] else ""
     return f"! The agent could not go on ({event['failure'].replace('_', ' ')}): {reason(event['message'])}{again}"
 
 
 def _permission_requested(event: Fields, names: Names) -> str:
+    """Return a permission request, and how to answer it."""
     return f"? {plain(event['title'])}\n  Answer with: segue approve {names.slug}, or: segue reject {names.slug}"
 
 
 def _pause_requested(event: Fields, _names: Names) -> str:
+    """Return that a pause was requested, with the time at which it is forced."""
     return f"Pause requested{_because(event)} (at the end of the task, at the latest {moment(event['force_at'])})"
 
 
 def _agent_exited(event: Fields, _names: Names) -> str | None:
+    """Return how the agent's process ended, or None for exit code 0."""
     if event["code"] == 0:
         return None
     how = "was ended" if event["code"] is None else f"ended with code {event['code']}"
@@ -130,6 +146,7 @@ def _agent_exited(event: Fields, _names: Names) -> str | None:
 
 
 def _usage(event: Fields, _names: Names) -> str | None:
+    """Return the size of the context, or None if unknown."""
     if event["context_tokens"] is None:
         return None
     window = f" of {event['window']:,}" if event["window"] else ""
@@ -137,13 +154,14 @@ def _usage(event: Fields, _names: Names) -> str | None:
 
 
 def _todo(event: Fields, _names: Names) -> str:
+    """Return how many entries of the agent's to-do list are done."""
     entries = event["entries"]
     done = sum(entry["status"] == "completed" for entry in entries)
     return f"To do: {done}/{len(entries)} done"
 
 
 def _tool_called(event: Fields, _names: Names) -> str:
-    """Some agents name only the tool; what it was called with tells more."""
+    """Return a call's title with its command, path or pattern, since some agents' titles name only the tool."""
     title, given = event["title"], event["input"]
     keys = ("command", "cmd", "file_path", "path", "pattern")
     about = next((given[key] for key in keys if isinstance(given.get(key), str)), "")
@@ -151,44 +169,52 @@ def _tool_called(event: Fields, _names: Names) -> str:
 
 
 def _tool_finished(event: Fields, _names: Names) -> str:
+    """Return the status and the beginning of the output of a call."""
     output = plain(event.get("output") or "", 120)
     return f"  {event['status']}" + (f": {output}" if output else "")
 
 
 def _imported(event: Fields, _names: Names) -> str:
+    """Return the source of an imported session, its size, dates and unread lines."""
     held = f", held {plain(event['began'])} to {plain(event['ended'])}" if event["began"] else ""
     left = f"; lines that could not be read: {event['unread_lines']}" if event["unread_lines"] else ""
     return f"Imported from {plain(event['file'])} ({event['lines']:,} things said or done{held}){left}"
 
 
 def _files_changed(event: Fields, _names: Names) -> str:
+    """Return the changed files of an event."""
     return "  " + plain(", ".join(f"{action} {path}" for path, action in event["changes"]))
 
 
 def _compacted(event: Fields, _names: Names) -> str:
+    """Return that the agent compacted its conversation, with the tokens if they are known."""
     before, after = event["tokens_before"], event["tokens_after"]
     sizes = f" ({before:,} → {after:,} tokens)" if before and after else ""
     return f"The agent summarised its own conversation{sizes}"
 
 
 def _session_created(event: Fields, _names: Names) -> str:
+    """Return the new session's number, or a helper's role, with its agent."""
     if event["role"] == "writer":
         return f"Session {event['number']} with {event['agent']}"
     return f"{event['agent']} helps as {event['role']}"
 
 
 def _plan(event: Fields, _names: Names) -> str:
+    """Return a proposed plan, task by task."""
     tasks, done = event["plan"]["tasks"], event.get("done", ())
     new = counted(len(tasks) - len(done), "new task" if done else "task")
     return "\n".join([f"Plan of {new}:", *(f"  {task}" for task in words.tasks(tasks, done))])
 
 
 def _plan_adopted(event: Fields, _names: Names) -> str:
+    """Return how a plan was adopted, and if it was edited."""
     how = {"user": "approved", "policy": "taken without asking"}[event["by"]]
     return f"The plan was {'changed and ' if event['edited'] else ''}{how}"
 
 
 def _tests_ran(event: Fields, _names: Names) -> str:
+    """Return the outcome of a test run, with the failing tests."""
     if event["exit_code"] is None:
         return f"✗ Tests took too long: {plain(event['command'])}"
     names = plain(", ".join(event["unexpected"] or event["tests"]["failing_tests"]))
@@ -198,6 +224,7 @@ def _tests_ran(event: Fields, _names: Names) -> str:
 
 
 def _review_given(event: Fields, _names: Names) -> str:
+    """Return the verdict of a review with its comments."""
     said = event["feedback"]
     verdict = "approves" if said["approved"] else f"has something to say ({said['severity']})"
     comments = "".join(f"\n  - {plain(comment, 300)}" for comment in said["comments"])
@@ -205,11 +232,12 @@ def _review_given(event: Fields, _names: Names) -> str:
 
 
 def _reviewer(persona: str) -> str:
-    """Most personas are what a reviewer looks at; a person who gives a task back is none of them."""
+    """Return a persona as the name of a reviewer; `user` and names that end in `reviewer` stay as they are."""
     return persona if persona == "user" or persona.endswith("reviewer") else f"{persona} reviewer"
 
 
 def _retry_scheduled(event: Fields, names: Names) -> str:
+    """Return when the next attempt comes, and how to cancel it."""
     back = ", from the last checkpoint and with a new plan" if event["rewind"] else ""
     helped = ", after a second agent was asked" if event["fixer"] else ""
     when = f"{words.attempt(event)} at {moment(event['at'])}{back}{helped}"
@@ -217,6 +245,7 @@ def _retry_scheduled(event: Fields, names: Names) -> str:
 
 
 def _fixer_advised(event: Fields, _names: Names) -> str:
+    """Return the advice of the second agent, or that it gave none."""
     if not event["advice"]:
         return "A second agent was asked and gave no advice that could be used"
     return f"The fixer says ({event['verdict']}): {plain(event['advice'], 400)}"

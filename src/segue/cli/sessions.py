@@ -108,6 +108,8 @@ def fork(out: Output, name: str | None, title: str, start: bool, **asked: str | 
 
 
 def _found(name: str | None) -> dict[str, Any]:
+    """Return the session of this id, or the latest session of the workflow of this name, or of the current
+    directory's."""
     if name and name.startswith("session-") and find.NAME.fullmatch(name):
         try:
             return client.call("GET", f"/api/sessions/{name}")
@@ -121,6 +123,7 @@ def _found(name: str | None) -> dict[str, Any]:
 
 
 def _latest(name: str | None) -> dict[str, Any]:
+    """Return the latest session of a workflow; raise SessionNotFound if it has none."""
     view = find.latest(name)
     if view["session"] is None:
         raise SessionNotFound(f"{view['slug']} has no session yet.", hint=f"Begin it with: segue resume {view['slug']}")
@@ -128,6 +131,7 @@ def _latest(name: str | None) -> dict[str, Any]:
 
 
 def _facts(detail: dict[str, Any], workflow: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield everything about a session as rows of name and value."""
     yield "status", _status(detail) + (f": {reason(detail['reason'])}" if detail["reason"] else "")
     yield "agent", detail["agent"]
     yield "started", moment(detail["started_at"])
@@ -149,6 +153,7 @@ def _facts(detail: dict[str, Any], workflow: dict[str, Any]) -> Iterator[tuple[s
 
 
 def _process(runtime: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the rows on a session's process, its execution and events dropped from dead processes."""
     if runtime["pid"] is None:
         yield "process", "none"
     else:
@@ -161,6 +166,7 @@ def _process(runtime: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _use(detail: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the rows on a session's context, tokens, cost and compactions."""
     usage = detail["usage"]
     yield "context", _context(usage)
     if detail["context_tokens_new"]:
@@ -175,17 +181,20 @@ def _use(detail: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _way_back(found: dict[str, Any] | None) -> list[str]:
+    """Return the way back and the price of each way as lines."""
     if found is None:
         return ["none: there is nothing to bring back"]
     return [f"{words.way(found['way'])}: {plain(found['reason'])}", *words.prices(found["prices"], found["way"])]
 
 
 def _status(detail: dict[str, Any]) -> str:
+    """Return a session's status, and what it waits for."""
     waiting = f" (for a {detail['waiting_for']})" if detail["waiting_for"] else ""
     return detail["status"].replace("_", " ") + waiting
 
 
 def _context(usage: dict[str, Any]) -> str:
+    """Return the tokens in the context, of the window if that is known; `unknown` if they were never counted."""
     if usage["context_tokens"] is None:
         return "unknown"
     used = f"{words.about(usage['context_estimated'])}{usage['context_tokens']:,}"

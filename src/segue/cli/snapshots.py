@@ -44,6 +44,7 @@ def list_(out: Output, workflow: str | None) -> None:
 
 
 def _row(each: Fields) -> tuple[str, ...]:
+    """Return a snapshot as a row of the list."""
     return (
         each["id"],
         str(each["session_number"]),
@@ -82,6 +83,7 @@ def show(out: Output, name: str, part: str | None, workflow_id: str | None) -> N
 
 
 def _path(view: Fields, name: str) -> str:
+    """Return the address of a snapshot; raise CheckpointNotFound if the name is not valid."""
     if not find.NAME.fullmatch(name):
         raise CheckpointNotFound(
             f"No snapshot is called {name!r}.", hint=f"List them with: segue snapshots list {view['slug']}"
@@ -90,6 +92,7 @@ def _path(view: Fields, name: str) -> str:
 
 
 def _page(document: Fields, view: Fields, out: Output) -> None:
+    """Print the overview of one snapshot."""
     checkpoint = document["checkpoint"]
     out.say(f"Snapshot {checkpoint['id']} of {view['slug']}")
     for line in table(list(_facts(checkpoint, document["findings"]))):
@@ -97,6 +100,7 @@ def _page(document: Fields, view: Fields, out: Output) -> None:
 
 
 def _facts(checkpoint: Fields, findings: Fields) -> Iterator[tuple[str, str]]:
+    """Yield the overview of a snapshot as rows of name and value."""
     why = f": {plain(checkpoint['reason'])}" if checkpoint["reason"] else ""
     where = "between two tasks" if checkpoint["clean_boundary"] else "in the middle of the work"
     yield "stopped", f"{checkpoint['trigger'].replace('_', ' ')}{why} ({where})"
@@ -118,6 +122,7 @@ def _facts(checkpoint: Fields, findings: Fields) -> Iterator[tuple[str, str]]:
 
 
 def _tasks(checkpoint: Fields) -> Iterator[str]:
+    """Yield the counts of tasks, then each task with its mark; the next one is marked."""
     done = sum(task["status"] == "completed" for task in checkpoint["tasks"])
     yield f"{done} done, {len(checkpoint['tasks']) - done} remaining"
     for task in checkpoint["tasks"]:
@@ -126,6 +131,7 @@ def _tasks(checkpoint: Fields) -> Iterator[str]:
 
 
 def _git(checkpoint: Fields) -> Iterator[str]:
+    """Yield the branch, changed files, saved commit and what was left out; `unknown` without git state."""
     git = checkpoint["git"]
     if git is None:
         yield "unknown"
@@ -140,14 +146,17 @@ def _git(checkpoint: Fields) -> Iterator[str]:
 
 
 def _committed(change: Fields) -> str:
+    """Return a committed change as a line."""
     return f"{change['action']} {plain(change['path'])} (committed)"
 
 
 def _file(change: Fields) -> str:
+    """Return an uncommitted change as a line."""
     return f"{change['action']} {plain(change['path'])}" + (" (staged)" if change["staged"] else "")
 
 
 def _tests(tests: Fields | None) -> Iterator[str]:
+    """Yield the test phase and numbers, the last command, and the failing tests; nothing if no tests ran."""
     if tests is None:
         return
     numbers = [f"{tests[name]} {name}" for name in ("passing", "failing", "pending") if tests[name] is not None]
@@ -160,16 +169,19 @@ def _tests(tests: Fields | None) -> Iterator[str]:
 
 
 def _decision(decision: Fields) -> str:
+    """Return a decision in one line, with its author if that is the user, and if it was taken back."""
     back = " (taken back)" if decision["superseded_by"] else ""
     by = ", the user's" if decision["by"] == "user" else ""
     return f"{decision['decision_type']}{by}: {plain(decision['description'])}{back}"
 
 
 def _error(error: Fields) -> str:
+    """Return an error with its context in one line."""
     return plain(error["error_message"]) + (f" ({plain(error['context'], 80)})" if error["context"] else "")
 
 
 def _review(review: Fields) -> str:
+    """Return a review in one line: reviewer, verdict, severity and comments."""
     verdict = "approved" if review["approved"] else "not approved"
     addressed = ", addressed" if review["addressed"] else ""
     comments = plain("; ".join(review["comments"]))
@@ -177,6 +189,7 @@ def _review(review: Fields) -> str:
 
 
 def _used(usage: Fields) -> str:
+    """Return turns, tool calls, tokens, cost and context of a session in one line."""
     tokens = f"{usage['input_tokens']:,} tokens in, {usage['output_tokens']:,} out"
     cost = "" if usage["cost_usd"] is None else f", ${usage['cost_usd']:,.2f}"
     about = words.about(usage["context_estimated"])
@@ -185,6 +198,7 @@ def _used(usage: Fields) -> str:
 
 
 def _exam(exam: Fields | None) -> Iterator[str]:
+    """Yield the exam's score, and the first things that are missing; nothing without an exam."""
     if exam is None:
         return
     size = f"{exam['tokens']:,} of {exam['budget']:,} tokens"
@@ -194,7 +208,7 @@ def _exam(exam: Fields | None) -> Iterator[str]:
 
 
 def _some(lines: Iterable[str], latest: bool = False) -> list[str]:
-    """Return as many lines as the page has room for: the first, or the latest."""
+    """Return at most as many lines as the page has room for, the first or the latest, and the count of the others."""
     found = list(lines)
     if len(found) <= SHOWN + 1:
         return found
@@ -206,6 +220,7 @@ def _some(lines: Iterable[str], latest: bool = False) -> list[str]:
 
 
 def _decisions_part(decisions: list[Fields]) -> Iterator[str]:
+    """Yield every decision in full: time, reason, alternatives, task and event."""
     for each in decisions:
         yield f"{moment(each['timestamp'])}  {_decision(each)}"
         yield from _details(
@@ -218,6 +233,7 @@ def _decisions_part(decisions: list[Fields]) -> Iterator[str]:
 
 
 def _errors_part(errors: list[Fields]) -> Iterator[str]:
+    """Yield every error in full: time, resolution, context, notes, task and event."""
     for each in errors:
         yield f"{moment(each['timestamp'])}  {each['resolution']}: {plain(each['error_message'])}"
         yield from _details(
@@ -230,12 +246,14 @@ def _errors_part(errors: list[Fields]) -> Iterator[str]:
 
 
 def _details(**details: object) -> Iterator[str]:
+    """Yield each detail that is not empty as an indented line."""
     for name, value in details.items():
         if value:
             yield f"    {name.replace('_', ' ')}: {plain(value)}"
 
 
 def _git_part(git: Fields) -> Iterator[str]:
+    """Yield the whole git state of a snapshot, with files that were left out."""
     if git["branch"] is not None:
         yield f"branch {plain(git['branch'])}"
         yield f"commit {git['commit_at_snapshot']}, from {git['commit_at_workflow_start'] or 'unknown'}"
@@ -250,18 +268,21 @@ def _git_part(git: Fields) -> Iterator[str]:
 
 
 def _reviews_part(reviews: list[Fields]) -> Iterator[str]:
+    """Yield every review with all its comments."""
     for each in reviews:
         yield f"{moment(each['timestamp'])}  {_review({**each, 'comments': []}).removesuffix(': ')}"
         yield from (f"    {plain(comment, 1_000)}" for comment in each["comments"])
 
 
 def _tests_part(tests: Fields | None) -> Iterator[str]:
+    """Yield the state of the tests, and the summary of the last run; nothing if no tests ran."""
     yield from _tests(tests)
     if tests and tests["last_test_output_summary"]:
         yield plain(tests["last_test_output_summary"])
 
 
 def _messages_part(messages: list[Fields]) -> Iterator[str]:
+    """Yield the messages in full, each under a line with role, task and time."""
     for each in messages:
         task = f", task {plain(each['task_id'])}" if each["task_id"] else ""
         yield f"── {each['role']}{task}  {moment(each['at'])}  (event {each['seq']})"
@@ -304,10 +325,13 @@ def diff(out: Output, before: str, after: str, workflow_id: str | None) -> None:
 
 
 def _name(change: Fields) -> str:
+    """Return the name of a changed thing, readable."""
     return plain(change["name"].replace("_", " ") if change["about"] == "usage" else change["name"])
 
 
 def _values(change: Fields) -> str:
+    """Return the values of a change: added or removed in brackets, else before → after, with the difference of
+    numbers."""
     before, after = change["before"], change["after"]
     if change["sign"] != "~":
         return f" ({_value(before if after is None else after)})"
@@ -316,4 +340,5 @@ def _values(change: Fields) -> str:
 
 
 def _value(value: object) -> str:
+    """Return a number with separators, or text on one line."""
     return f"{value:,}" if isinstance(value, (int, float)) else plain(value).replace("_", " ")

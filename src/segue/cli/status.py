@@ -9,7 +9,7 @@ from segue.model.errors import NotRunning, SegueError
 
 
 def status(as_json: bool) -> int:
-    """Print what the server is doing; the exit code."""
+    """Print what the server is doing; return the exit code, 1 only if a server that runs cannot answer."""
     out = Output(as_json)
     try:
         document = client.call("GET", "/api/status")
@@ -33,6 +33,7 @@ def status(as_json: bool) -> int:
 
 
 def workflow_line(view: dict[str, Any]) -> str:
+    """Return a workflow in one line: slug, status, tasks and details."""
     total = view["tasks_total"]
     tasks = f"{view['tasks_done']}/{total} tasks" if total else words.progress(view)
     parts = [f"  {view['slug']:<32}", f"{view['status']:<12}", tasks]
@@ -40,6 +41,8 @@ def workflow_line(view: dict[str, Any]) -> str:
 
 
 def _details(view: dict[str, Any]) -> list[str]:
+    """Return the open question or current task, the context, the cost and a requested pause, as far as there are
+    any."""
     details: list[str] = []
     if view["question"]:
         details.append(f"asks: {plain(view['question']['title'], 60)} (segue approve {view['slug']})")
@@ -69,4 +72,5 @@ def _below(view: dict[str, Any]) -> list[str]:
 
 
 def task_title(view: dict[str, Any], task_id: str) -> str:
+    """Return the title of a workflow's task, or its id if it is unknown."""
     return next((task["title"] for task in view["tasks"] if task["id"] == task_id), task_id)

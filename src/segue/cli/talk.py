@@ -40,27 +40,31 @@ class AnswerText:
         self.silent = True
 
     def text(self, text: str) -> None:
+        """Print a piece of the answer in full."""
         self.silent = False
         self._open = not text.endswith("\n")
         self._out.write(block(text))
 
     def line(self, text: str) -> None:
+        """Print a line after the end of the current one."""
         self.end()
         self._out.say(text)
 
     def end(self) -> None:
+        """End the current line if it is open."""
         if self._open:
             self._out.say()
             self._open = False
 
 
 def picture(file: Path) -> dict[str, str]:
-    """Read a picture into the form that the server takes."""
+    """Read a picture file into the form that the server takes, its name and base64; raise BadInput if it is too
+    large."""
     return {"name": file.name, "data": b64encode(read_file(file, LARGEST)).decode()}
 
 
 def say(view: dict[str, Any], text: str, pictures: list[dict[str, str]], detach: bool, now: bool, out: Output) -> None:
-    """Send a message to a workflow's agent, and print the answer."""
+    """Send a message to a workflow's agent, and print the answer; raise NotDelivered if the agent did not get it."""
     slug, after = view["slug"], view["head"]
     answers = bool(view["question"] and view["question"]["words"])
     busy = bool(view["status"] == "in_progress" and view["current_task"] and not answers)
@@ -109,6 +113,7 @@ def say(view: dict[str, Any], text: str, pictures: list[dict[str, str]], detach:
 
 
 def _print_return(view: dict[str, Any], after: int, out: Output) -> None:
+    """Print the events since number `after` that show how the agent is brought back."""
     for record in events(view["id"], after, 0)["events"]:
         text = render.line(record, render.names_of(view), render.RETURN)
         if text is not None:
@@ -116,7 +121,7 @@ def _print_return(view: dict[str, Any], after: int, out: Output) -> None:
 
 
 def _print_answer(view: dict[str, Any], prompt_id: str, after: int, out: Output) -> None:
-    """Print the answer; Ctrl-C ends the printing and leaves the agent alone."""
+    """Print the agent's answer; raise NotAnswered if it ends early. Ctrl-C ends only the printing."""
     answer = AnswerText(out)
     try:
         end = _until_answered(view, prompt_id, after, answer, out)
@@ -143,7 +148,7 @@ def _print_answer(view: dict[str, Any], prompt_id: str, after: int, out: Output)
 def _until_answered(
     view: dict[str, Any], prompt_id: str, after: int, answer: AnswerText, out: Output
 ) -> dict[str, Any]:
-    """Return the event that ended the turn: its own end, or that of the run."""
+    """Print the answer and other events as they come; return the event that ended the turn or the run."""
     sent = False
     names = render.names_of(view)
     while True:

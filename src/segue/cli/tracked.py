@@ -19,6 +19,7 @@ def looks_like_json(text: str) -> bool:
 
 
 def _is_value(text: str) -> bool:
+    """Return True if the text is a JSON value other than a string, or is nested too deeply to be read."""
     try:
         return not isinstance(json.loads(text), str)
     except RecursionError:
@@ -28,7 +29,7 @@ def _is_value(text: str) -> bool:
 
 
 def tracked_issue(text: str) -> dict[str, str]:
-    """Read an issue in the form that the programs and interfaces of GitHub and GitLab print."""
+    """Return title and description from an issue in the JSON of GitHub or GitLab; raise BadInput if it is none."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -53,17 +54,19 @@ def tracked_issue(text: str) -> dict[str, str]:
 
 
 def _string(fields: dict[str, Any], key: str) -> str:
+    """Return the text under this key, or an empty one."""
     value = fields.get(key)
     return value if isinstance(value, str) else ""
 
 
 def _objects(fields: dict[str, Any], *keys: str) -> list[dict[str, Any]]:
-    """Return the first list under one of these names; some programs give a number there instead."""
+    """Return the objects of the first list under one of these keys; empty if there is none."""
     lists = [cast(list[object], fields[key]) for key in keys if isinstance(fields.get(key), list)]
     return [cast(dict[str, Any], each) for each in lists[0] if isinstance(each, dict)] if lists else []
 
 
 def _comments(fields: dict[str, Any]) -> str:
+    """Return the latest comments with their authors, long ones cut, under a heading; empty if there are none."""
     comments: list[str] = []
     for each in _objects(fields, "comments", "Notes", "notes"):
         who: object = each.get("author") or each.get("user")

@@ -47,6 +47,7 @@ class Keeper(Protocol):
 
 
 def local_time() -> datetime:
+    """Return the present time in the machine's time zone."""
     return datetime.now().astimezone()
 
 
@@ -147,6 +148,7 @@ class Capabilities:
         return self.load or self.resume
 
     def names(self) -> tuple[str, ...]:
+        """Return the names of the capabilities that are True."""
         return tuple(name for name in self.__slots__ if getattr(self, name))
 
 
@@ -222,7 +224,7 @@ class Driver(Protocol):
         raise AgentError("This agent cannot copy a conversation.")
 
     def reattach(self, launch: Launch, token: str, left: Left) -> AbstractAsyncContextManager[Agent]:
-        """Go on with an agent that is still there, in the conversation `token` names; nothing is started."""
+        """Connect again to an agent that still runs, in the conversation `token` names; nothing is started."""
         raise AgentError("This agent cannot be joined again.")
 
     async def introduce(self, launch: Launch) -> Introduction:
@@ -263,6 +265,7 @@ def missing(name: str) -> list[str]:
 
 
 def _is_there(module: str) -> bool:
+    """Return True if a module can be found; it is not imported."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # a package that it would be in
@@ -270,7 +273,7 @@ def _is_there(module: str) -> bool:
 
 
 def require(name: str) -> None:
-    """Refuse a driver that is not installed, or not whole."""
+    """Raise AgentMissing if the driver's packages are not installed, or only in part."""
     if absent := missing(name):
         whole = len(absent) == len(EXTRAS[name])
         what = "not installed" if whole else f"installed in part only, without {', '.join(absent)}"
@@ -278,7 +281,7 @@ def require(name: str) -> None:
 
 
 def require_containers(name: str) -> None:
-    """Refuse a driver that would start the agent on this machine, whatever container is named."""
+    """Raise BadSettings if the driver can start agents on this machine only."""
     if not getattr(load(name), "containers", False):
         raise BadSettings(
             f"The driver {name} starts its agents on this machine, and in no container.",
@@ -287,7 +290,8 @@ def require_containers(name: str) -> None:
 
 
 def load(name: str) -> Driver:
-    """Import the driver of this name from DRIVERS, or any `package.module:Class`."""
+    """Return a new driver of this name from DRIVERS, or of any `package.module:Class`; raise an error if it cannot be
+    used."""
     require(name)
     module, colon, cls = DRIVERS.get(name, name).partition(":")
     if not colon:
@@ -301,7 +305,7 @@ def load(name: str) -> Driver:
 
 
 def _imported(name: str, module: str) -> ModuleType:
-    """Import a module, which may raise any error or exit."""
+    """Import a module; any error or exit that it causes becomes BadSettings."""
     try:
         return import_module(module)
     except (Exception, SystemExit) as error:

@@ -32,7 +32,7 @@ def understood(sentence: str, now: datetime) -> Complaint:
 
 
 def overheard(message: str, now: datetime) -> Complaint | None:
-    """Classify a message that is a complaint from beginning to end; return None for all others."""
+    """Classify a message that is a complaint as a whole; return None for all others."""
     said = message.strip()
     if len(said) > _LONGEST or "\n\n" in said or not any(shape.fullmatch(said) for shape in _SHAPES):
         return None
@@ -43,6 +43,7 @@ _LONGEST = 600
 
 
 def _any(*patterns: str) -> re.Pattern[str]:
+    """Compile a pattern that matches any of these, in any case of letters."""
     return re.compile("|".join(patterns), re.IGNORECASE | re.DOTALL)
 
 
@@ -136,29 +137,35 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 
 def _after(found: re.Match[str], now: datetime) -> datetime:
+    """Return the moment after a duration such as `2h 5m`."""
     amounts = re.findall(r"(\d+(?:\.\d+)?)\s*([a-z]+)", found[1], re.IGNORECASE)
     seconds = sum(float(amount) * _UNITS[_unit(unit.lower())] for amount, unit in amounts)
     return now + timedelta(seconds=seconds)
 
 
 def _unit(word: str) -> str:
+    """Return the short name of a unit of time."""
     return "ms" if word.startswith(("ms", "milli")) else word[0]
 
 
 def _seconds_after(found: re.Match[str], now: datetime) -> datetime:
+    """Return the moment after so many seconds."""
     return now + timedelta(seconds=float(found[1]))
 
 
 def _written_out(found: re.Match[str], now: datetime) -> datetime:
+    """Return an ISO moment; without a zone it is in that of `now`."""
     moment = datetime.fromisoformat(found[0].replace(" ", "T").replace("Z", "+00:00").replace("z", "+00:00"))
     return moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)
 
 
 def _counted(found: re.Match[str], now: datetime) -> datetime:
+    """Return the moment of a Unix time."""
     return datetime.fromtimestamp(int(found[1][:10]), UTC)
 
 
 def _on_the_clock(found: re.Match[str], now: datetime) -> datetime:
+    """Return the next moment with this time of day, or that on the named date."""
     here = now.astimezone(_zone(found["zone"], now))
     moment = here.replace(hour=_hour(found), minute=int(found["minute"] or 0), second=0, microsecond=0)
     if found["month"]:
@@ -167,6 +174,7 @@ def _on_the_clock(found: re.Match[str], now: datetime) -> datetime:
 
 
 def _dated(found: re.Match[str], moment: datetime, now: datetime) -> datetime:
+    """Return a time on the named date; without a year a past date is one of the next year."""
     year = int(found["year"] or moment.year)
     dated = moment.replace(year=year, month=_MONTHS.index(found["month"][:3].lower()) + 1, day=int(found["day"]))
     # Without a year, a day that is long past is one of the next year.
@@ -175,11 +183,13 @@ def _dated(found: re.Match[str], moment: datetime, now: datetime) -> datetime:
 
 
 def _hour(found: re.Match[str]) -> int:
+    """Return the hour from 0 to 23."""
     hour, half = int(found["hour"]), (found["half"] or "").lower()
     return hour % 12 + (12 if half == "pm" else 0) if half else hour
 
 
 def _zone(name: str | None, now: datetime) -> tzinfo | None:
+    """Return the named time zone, or that of `now` for None."""
     if name is None:
         return now.tzinfo
     return UTC if name.upper() in ("UTC", "GMT", "Z") else ZoneInfo(name)

@@ -51,10 +51,11 @@ def allowed(environment: Mapping[str, str], patterns: Sequence[str] = ()) -> dic
 def variables_for(
     agent: AgentConfiguration, environment: Mapping[str, str], patterns: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Return the variables that this agent gets, with those that `patterns` names."""
+    """Return the variables that this agent gets, with those that `patterns` names; in a container fewer by default."""
     own = (*agent.environment, *patterns)
     return _matching(environment, (*EVERYWHERE, *own)) if agent.container else allowed(environment, own)
 
 
 def _matching(environment: Mapping[str, str], wanted: Sequence[str]) -> dict[str, str]:
+    """Return the variables whose names match a pattern."""
     return {name: value for name, value in environment.items() if any(fnmatchcase(name, each) for each in wanted)}

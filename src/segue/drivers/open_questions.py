@@ -17,6 +17,7 @@ class _Question:
     answer: "asyncio.Future[str | None]"
 
     def settle(self, option: str | None) -> None:
+        """Set the answer unless there is one already."""
         if not self.answer.done():
             self.answer.set_result(option)
 
@@ -28,6 +29,7 @@ class OpenQuestions:
         self._open: dict[RequestId, _Question] = {}
 
     def put(self, request_id: RequestId, options: tuple[PermissionOption, ...]) -> None:
+        """Open a question with these options."""
         self._open[request_id] = _Question(options, asyncio.get_running_loop().create_future())
 
     async def wait(self, request_id: RequestId) -> PermissionOption | None:
@@ -40,6 +42,8 @@ class OpenQuestions:
         return next((option for option in question.options if option.id == chosen), None)
 
     def answer(self, request_id: RequestId, option: str | None) -> None:
+        """Answer a question with an option (None refuses); raise NothingToAnswer if closed, BadInput for no option of
+        it."""
         question = self._open.get(request_id)
         if question is None or question.answer.done():
             raise errors.NothingToAnswer("This question is not open any more.")
@@ -48,6 +52,7 @@ class OpenQuestions:
         question.settle(option)
 
     def refuse_all(self) -> None:
+        """Refuse all open questions."""
         for question in tuple(self._open.values()):
             question.settle(None)
 

@@ -14,11 +14,13 @@ class Events:
         self._ended = False
 
     def give(self, *events: AgentEvent) -> None:
+        """Add events to the stream without waiting; after its end do nothing."""
         if not self._ended:
             for event in events:
                 self._queue.put_nowait(event)
 
     def end(self, last: AgentEvent) -> None:
+        """Add a last event and end the stream; after its end do nothing."""
         self.give(last)
         if not self._ended:
             self._queue.put_nowait(None)

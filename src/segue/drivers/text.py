@@ -2,7 +2,7 @@
 
 
 def shortened(text: str, limit: int) -> str:
-    """Return the beginning and the end of a text that is too long, and the number of characters left out."""
+    """Return a text; of a too long one the beginning and the end with the number of characters left out."""
     if len(text) <= limit:
         return text
     half = limit // 2

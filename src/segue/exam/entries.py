@@ -43,7 +43,7 @@ class Entry:
 
 
 def entries_of_file(lines: Iterable[bytes]) -> Iterator[Entry]:
-    """Read the raw lines of a session file."""
+    """Yield the entries of a session file from its raw lines, in the form of Claude Code or Codex."""
     waits: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):
         row = _parsed(line.strip(b"\0 \t\r\n").decode(errors="replace"))
@@ -54,12 +54,13 @@ def entries_of_file(lines: Iterable[bytes]) -> Iterator[Entry]:
 
 
 def entries_of_journal(records: Iterable[e.Record], offset: int = 0) -> Iterator[Entry]:
-    """Read the events of a workflow's journal, before which `offset` events of another one stand."""
+    """Yield the entries of a workflow's journal; `offset` events of another journal come before it."""
     for record in records:
         yield from _journal(offset + record.seq, record.event)
 
 
 def _journal(number: int, event: e.Event) -> Iterator[Entry]:
+    """Yield the entries of one event; nothing for kinds that are not asked about."""
     match event:
         case e.WorkflowCreated(issue=issue):
             yield Entry(number, "user", f"{issue.title}\n{issue.description}")
@@ -80,6 +81,8 @@ def _journal(number: int, event: e.Event) -> Iterator[Entry]:
 
 
 def _claude(number: int, row: Row) -> Iterator[Entry]:
+    """Yield the entries of one row of Claude Code's file: branch, messages, calls and results of the main
+    conversation."""
     if (branch := str(row.get("gitBranch") or "")) not in ("", "HEAD"):
         yield Entry(number, "branch", branch)
     waiting = row.get("content") if row.get("type") == "queue-operation" else _row(row.get("attachment")).get("prompt")
@@ -94,6 +97,7 @@ def _claude(number: int, row: Row) -> Iterator[Entry]:
 
 
 def _block(number: int, block: Row, *, person: bool) -> Iterator[Entry]:
+    """Yield the entries of one block of a message: text, a tool call, or a result with its outcome."""
     text = str(block.get("text") or "")
     match block.get("type"):
         case "text" if person:
@@ -118,6 +122,8 @@ def _block(number: int, block: Row, *, person: bool) -> Iterator[Entry]:
 
 
 def _codex(number: int, kind: object, payload: Row, waits: dict[str, str]) -> Iterator[Entry]:
+    """Yield the entries of one row of Codex's file; `waits` joins polls of a running command to its call, and is
+    updated."""
     if branch := _row(payload.get("git")).get("branch"):
         yield Entry(number, "branch", str(branch))
     if kind != "response_item":
@@ -163,7 +169,7 @@ def _spoken(number: int, text: str) -> Entry:
 
 
 def _persons(text: str) -> str:
-    """Return what is left of a text when everything that clients inject is taken away."""
+    """Return the person's part of a text, without anything that clients inject; empty if nothing is left."""
     text = _REMINDER.sub("", text)
     if given := _ARGUMENTS.search(text):
         return given[1].strip()
@@ -177,15 +183,18 @@ def _persons(text: str) -> str:
 
 
 def _row(value: object) -> dict[str, Any]:
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def _rows(value: object) -> list[dict[str, Any]]:
+    """Return the objects in a list that are not empty; an empty list for any other value."""
     several: list[object] = value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
     return [row for each in several if (row := _row(each))]
 
 
 def _flat(content: object) -> str:
+    """Return the text of a message's content, whatever its nesting."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -196,6 +205,7 @@ def _flat(content: object) -> str:
 
 
 def _parsed(text: str) -> dict[str, Any]:
+    """Return the JSON object in a text, or an empty one if it is none."""
     try:
         return _row(json.loads(text))
     except (ValueError, RecursionError):
@@ -203,6 +213,7 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _given(payload: Row) -> dict[str, Any]:
+    """Return the arguments of a call; of a script only its commands, and an empty object if nothing is readable."""
     given = payload.get("arguments") or payload.get("input") or payload.get("action")
     if found := _row(given) or _parsed(str(given)):
         return found
@@ -211,6 +222,7 @@ def _given(payload: Row) -> dict[str, Any]:
 
 
 def _command(given: Mapping[str, Any]) -> str:
+    """Return the shell command in a call's arguments, or an empty text."""
     command: Any = given.get("command") or given.get("cmd")
     if isinstance(command, list):
         parts = [str(word) for word in command]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]

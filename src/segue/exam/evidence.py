@@ -70,7 +70,7 @@ class Evidence:
     """The sentences of the agent's latest message."""
 
     def add(self, entry: Entry) -> None:
-        """Take up one thing of the record."""
+        """Add one entry of the record."""
         self.length = entry.number
         self.words.update(_NAME.findall(entry.text))
         if entry.kind in ("user", "agent", "handed") or len(entry.text) < LONGEST_ANSWER:
@@ -106,6 +106,8 @@ class Evidence:
         )  # fmt: skip
 
     def _close(self, *, closing: bool) -> None:
+        """Move the agent's latest sentences to the earlier ones; `closing` marks the last ones before a person's
+        message."""
         self.agent += [(number, each, closing) for number, each in self.latest]
         self.latest = []
 
@@ -114,6 +116,7 @@ class Evidence:
         return [*self.agent, *((number, each, True) for number, each in self.latest)]
 
     def _ended(self, entry: Entry) -> None:
+        """Add the end of a call: the run with its outcome, and merges, commits and pull requests that it shows."""
         begun = self.open.get(entry.call)
         if begun is None or (entry.outcome == "unknown" and not entry.text.strip()):
             return
@@ -145,6 +148,7 @@ def reduced(text: str) -> str:
 
 
 def _true_outcome(begun: Ran, entry: Entry) -> Outcome:
+    """Return the outcome of a call; of a test run by its output, unknown if a pipe may hide a failure."""
     if entry.outcome == "failed" or (begun.test and _FAILS.search(entry.text)):
         return "failed"
     if begun.test:
@@ -156,4 +160,5 @@ def _true_outcome(begun: Ran, entry: Entry) -> Outcome:
 
 
 def _sentences(text: str) -> list[str]:
+    """Return the sentences of a text, without very short ones."""
     return [part for each in _SENTENCE.split(text) if len(part := " ".join(each.split()).strip(" -*•#>")) >= 8]

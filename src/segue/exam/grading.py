@@ -69,7 +69,7 @@ class Grade:
 
 
 def grade(text: str, record: Evidence) -> Grade:
-    """Grade a context by the record."""
+    """Grade a context by the record: the weighted share of answered questions, reduced for each falsehood."""
     lines = [_Line.of(line) for line in text.split("\n") if line.strip()]
     falsehoods = tuple(_falsehoods(text, record))
     found: dict[Category, list[bool]] = {}
@@ -94,6 +94,7 @@ class _Line:
 
     @classmethod
     def of(cls, line: str) -> "_Line":
+        """Return a line of the context with its terms, and if it is readable prose."""
         plain = _PLAIN.findall(line)
         pieces = len(line.split())
         # A list of identifiers has few plain words among its pieces, and the same ones over and over.
@@ -102,10 +103,12 @@ class _Line:
 
 
 def _words(text: str) -> frozenset[str]:
+    """Return the terms of a text in lower case."""
     return frozenset(word.lower() for word in _WORD.findall(text))
 
 
 def _held(question: Question, lines: Sequence[_Line]) -> bool:
+    """Return True if the context's lines answer a question."""
     match question.category:
         case "branch" | "commits" | "pull_requests":
             wanted = question.answer.lower()[:7] if question.category == "commits" else question.answer.lower()
@@ -129,6 +132,7 @@ def _held(question: Question, lines: Sequence[_Line]) -> bool:
 
 
 def _falsehoods(text: str, record: Evidence) -> Iterator[Falsehood]:
+    """Yield each line with a false claim of success, an unknown hash, or a quotation that the user did not write."""
     title = ""
     said = "\0".join(record.said)
     for line in text.split("\n"):
@@ -147,12 +151,13 @@ def _falsehoods(text: str, record: Evidence) -> Iterator[Falsehood]:
 
 
 def _was_said(part: str, said: str) -> bool:
+    """Return True if the beginning or the end of a quotation is in the record."""
     plain = reduced(part)
     return plain[:40] in said or (len(plain) > 30 and plain[-30:] in said)
 
 
 def _claimed(line: str, title: str, record: Evidence) -> str:
-    """Return why a claim of success is false, or nothing."""
+    """Return why a claim of success is false, or an empty text."""
     if _SWEEPING.search(line):
         tests = [run for run in record.runs if run.test]
         if record.half_done or (tests and tests[-1].outcome != "passed"):
@@ -169,7 +174,7 @@ def _claimed(line: str, title: str, record: Evidence) -> str:
 
 
 def _never_fixed(line: str, record: Evidence) -> str:
-    """Return why a repair is not shown: no run of the same kind went well after the error."""
+    """Return why a repair is not shown (no run of the same kind went well after the error), or an empty text."""
     for command in _COMMAND.findall(line)[:1]:
         failed = _last_run(command, [run for run in record.runs if run.outcome == "failed"])
         kind = _programs(command)
@@ -189,7 +194,7 @@ def _programs(command: str) -> set[str]:
 
 
 def _repeats(line: str, said: str) -> bool:
-    """Decide whether a line quotes a claim of the record: a quotation is history and no claim."""
+    """Return True if a line only quotes claims of the record, which are history and no claims."""
     own = line.lstrip("-# \t0123456789")
     parts = [
         part for part in re.split(r"(?<=[.!?;])\s+|\s…\s|…", own) if _WENT_WELL.search(part) or _SWEEPING.search(part)
@@ -198,12 +203,13 @@ def _repeats(line: str, said: str) -> bool:
 
 
 def _last_run(command: str, runs: Iterable[Ran]) -> Ran | None:
+    """Return the last run of a command that may be cut short, or None."""
     wanted = " ".join(command.rstrip("…").split())
     return next((run for run in reversed(list(runs)) if wanted in run.command), None)
 
 
 def _earlier_success(line: str, command: str, runs: Iterable[Ran]) -> bool:
-    """Decide whether the line names the run that it means, and that run went well."""
+    """Return True if the line names the number of a run of this command that went well."""
     wanted = " ".join(command.rstrip("…").split())
     numbers = {int(each) for each in re.findall(r"#(\d+)", line)}
     return any(run.number in numbers and run.outcome == "passed" and wanted in run.command for run in runs)

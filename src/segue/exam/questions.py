@@ -80,13 +80,15 @@ def questions_of(record: Evidence) -> list[Question]:
 
 
 def _spread(made: Sequence[Question], most: int) -> list[Question]:
-    """Take questions from the whole length of the record, where there are too many."""
+    """Return at most `most` questions, taken from the whole length of the record."""
     if len(made) <= most:
         return list(made)
     return [made[index * len(made) // most] for index in range(most)]
 
 
 def _wishes(record: Evidence) -> Iterator[tuple[Category, Iterator[Question]]]:
+    """Yield the questions on the user's messages by category: the first request, rules, withdrawn wishes, all
+    others."""
     first = next(((number, text) for number, text in record.requests if len(text.split()) > 2), None)
     if first:
         yield "request", iter([Question("request", "what the user asked for first", first[1][:600], first[0])])
@@ -119,6 +121,7 @@ def _wishes(record: Evidence) -> Iterator[tuple[Category, Iterator[Question]]]:
 
 
 def _work(record: Evidence) -> Iterator[tuple[Category, Iterator[Question]]]:
+    """Yield the questions on the work by category: last action, failures, decisions, rejected options and findings."""
     done = [
         run for run in record.runs if " " in run.command and (run.outcome == "failed" or not _LOOKS.match(run.command))
     ]
@@ -159,6 +162,7 @@ def _work(record: Evidence) -> Iterator[tuple[Category, Iterator[Question]]]:
 
 
 def _outcome(command: str, outcome: str, number: int) -> Question:
+    """Return the question how a command ended; its answer is the command and the terms for the outcome."""
     words = {
         "passed": "passed|succeeded|green|ok",
         "failed": "failed|fails|failing|error|red",
@@ -174,6 +178,7 @@ def _outcome(command: str, outcome: str, number: int) -> Question:
 
 
 def _versions(record: Evidence) -> Iterator[tuple[Category, Iterator[Question]]]:
+    """Yield the questions on branch, commits, pull requests and open tasks."""
     if record.branch and record.branch != "HEAD":
         yield "branch", iter([Question("branch", "the branch", record.branch)])
     yield (

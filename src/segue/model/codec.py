@@ -27,6 +27,7 @@ for _kind, _names in STORED_NAMES.items():
 
 @cache
 def adapter(kind: Any) -> TypeAdapter[Any]:
+    """Return the cached validator and serializer of a type."""
     return TypeAdapter(kind)
 
 
@@ -42,10 +43,12 @@ def _serializer(kind: type[Event]) -> SchemaSerializer:
 
 
 def encode_event(event: Event) -> bytes:
+    """Return an event as it is stored in the journal."""
     return _serializer(type(event)).to_json(event)
 
 
 def decode_event(body: str | bytes) -> Event:
+    """Return the stored event; raise a validation error if it is invalid or of an unknown kind."""
     return _EVENT.validate_json(body)
 
 
@@ -54,24 +57,30 @@ def decode_events(bodies: Iterable[str | bytes]) -> list[Event]:
 
 
 def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
+    """Return a checkpoint as it is stored."""
     return adapter(Checkpoint).dump_json(checkpoint)
 
 
 def decode_checkpoint(document: str | bytes) -> Checkpoint:
+    """Return the stored checkpoint; raise a validation error if it is invalid."""
     return adapter(Checkpoint).validate_json(document)
 
 
 def encode_findings(findings: Findings) -> bytes:
+    """Return findings as they are stored."""
     return adapter(Findings).dump_json(findings)
 
 
 def decode_findings(document: str | bytes) -> Findings:
+    """Return the stored findings; raise a validation error if they are invalid."""
     return adapter(Findings).validate_json(document)
 
 
 def encode(value: object) -> bytes:
+    """Return any value of the model as JSON."""
     return adapter(type(value)).dump_json(value)
 
 
 def decode(kind: type[T], document: str | bytes) -> T:
+    """Return the value of this type that JSON contains; raise a validation error if it is invalid."""
     return adapter(kind).validate_json(document)

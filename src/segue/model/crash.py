@@ -12,6 +12,6 @@ def crash_point(name: str) -> None:
 
 
 def arm(plug: Callable[[str], None] | None) -> None:
-    """Call `plug` at every crash point from now on; None disarms."""
+    """Call `plug` with the name at every crash point from now on; None disarms."""
     global _armed
     _armed = plug

@@ -58,6 +58,7 @@ class SegueError(Exception):
     hint: str = ""
 
     def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
+        """Take the message, or the first line of the class's docstring; without `hint` the class's own stays."""
         super().__init__(message or (self.__doc__ or "").split("\n")[0])
         if hint is not None:
             self.hint = hint

@@ -22,6 +22,7 @@ _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 
 
 def _random(length: int) -> str:
+    """Return a random text of so many letters and digits, none of them easily confused."""
     return "".join(secrets.choice(_ALPHABET) for _ in range(length))
 
 
@@ -55,7 +56,7 @@ def new_boot_id() -> BootId:
 
 
 def slugify(text: str, limit: int = 48) -> str:
-    """Make a kebab-case name for a workflow from the title of its issue."""
+    """Return a kebab-case name of at most `limit` characters from a title; `workflow` if nothing is left of it."""
     words = re.findall(r"[a-z0-9]+", text.lower())
     slug = "-".join(words)[:limit].strip("-")
     return slug or "workflow"

@@ -33,7 +33,8 @@ Name = tuple[str, str, bool]
 
 @lru_cache(maxsize=200_000)
 def names_in_word(word: str) -> tuple[Name, ...]:
-    """Return the names in one word."""
+    """Return the path in one token, if it is one, and its identifiers that are neither short, long nor capitals
+    only."""
     found: list[Name] = []
     if (path := _path(word)) is not None:
         found.append((path_key(path), path, True))
@@ -56,6 +57,7 @@ def path_key(path: str) -> str:
 
 
 def _path(word: str) -> str | None:
+    """Return the path that a token is, or None if it is none."""
     word = word.rstrip("./-+@~")
     if word.startswith("//") or len(word) > LONGEST_PATH:
         return None

@@ -38,13 +38,15 @@ class Shown:
 
 
 def pictures_of(shown: Sequence[Shown]) -> tuple[Picture, ...]:
-    """Check the pictures of a prompt and describe them; the type is read from the bytes, not from the name."""
+    """Return the descriptions of a prompt's pictures; raise BadInput if there are too many or one cannot be shown."""
     if len(shown) > MOST:
         raise BadInput(f"{MOST} pictures go with one prompt at most, not {len(shown)}.", hint="Show the others after.")
     return tuple(map(_picture, shown))
 
 
 def _picture(shown: Shown) -> Picture:
+    """Return the description of one picture, its type read from the bytes; raise BadInput if it is too large or
+    none."""
     name = _one_line(shown.name)
     if len(shown.data) > LARGEST:
         size = f"{len(shown.data) / 1e6:,.1f} MB"
@@ -56,16 +58,18 @@ def _picture(shown: Shown) -> Picture:
 
 
 def _media_type(data: bytes) -> str | None:
+    """Return the media type of an image by its first bytes, or None if the type is not supported."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for kind, beginnings in _BEGINNINGS.items() if data.startswith(beginnings)), None)
 
 
 def _one_line(name: str) -> str:
+    """Return a picture's name on one line, cut; `picture` if nothing is left."""
     words = "".join(each if each.isprintable() else " " for each in name).split()
     return " ".join(words)[:LONGEST_NAME] or "picture"
 
 
 def with_names(text: str, pictures: Sequence[Picture]) -> str:
-    """Append the names of the pictures to a text, for later readers who cannot see them."""
+    """Return the text with the pictures' names appended for readers who cannot see them; without pictures as it is."""
     return "\n".join([text.rstrip(), "", *(f"[Picture: {each.name}]" for each in pictures)]) if pictures else text

@@ -48,6 +48,7 @@ class Plan:
     tasks: tuple[Task, ...]
 
     def __post_init__(self) -> None:
+        """Raise BadPlan for no tasks, a duplicate or reserved id, an unknown dependency or a cycle."""
         if not self.tasks:
             raise BadPlan("The plan has no tasks.", hint="Give it at least one, or leave the plan out.")
         _refuse_duplicates(self.tasks)
@@ -55,7 +56,8 @@ class Plan:
         _refuse_cycles(self.tasks)
 
     def next_ready(self, finished: Iterable[TaskId]) -> Task | None:
-        """Return the first task, in written order, that is not finished and whose dependencies are."""
+        """Return the first task, in written order, that is not finished and whose dependencies are; None if there is
+        none."""
         done = set(finished)
         for task in self.tasks:
             if task.id not in done and done.issuperset(task.depends_on):
@@ -75,6 +77,7 @@ class Planning:
 
 
 def _refuse_duplicates(tasks: tuple[Task, ...]) -> None:
+    """Raise BadPlan if two tasks have one id, or one has the reserved id of the planning."""
     seen: set[TaskId] = set()
     for task in tasks:
         if task.id == PLANNING:
@@ -85,6 +88,7 @@ def _refuse_duplicates(tasks: tuple[Task, ...]) -> None:
 
 
 def _refuse_unknown_dependencies(tasks: tuple[Task, ...]) -> None:
+    """Raise BadPlan if a task depends on one that is not in the plan."""
     known = {task.id for task in tasks}
     for task in tasks:
         for dependency in task.depends_on:
@@ -96,6 +100,7 @@ def _refuse_unknown_dependencies(tasks: tuple[Task, ...]) -> None:
 
 
 def _refuse_cycles(tasks: tuple[Task, ...]) -> None:
+    """Raise BadPlan, with one cycle, if tasks depend on each other in a circle."""
     waiting = {task.id: set(task.depends_on) for task in tasks}
     while ready := [name for name, needs in waiting.items() if not needs]:
         for name in ready:
@@ -110,6 +115,7 @@ def _refuse_cycles(tasks: tuple[Task, ...]) -> None:
 
 
 def _one_cycle(waiting: dict[TaskId, set[TaskId]]) -> list[TaskId]:
+    """Return the ids of one cycle, the first one again at the end."""
     path = [next(iter(waiting))]
     while True:
         step = min(waiting[path[-1]])

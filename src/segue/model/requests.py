@@ -21,12 +21,14 @@ REFUSED = "refused"
 
 
 def _without_nul(given: str) -> str:
+    """Return the text; raise a validation error if it contains a NUL character."""
     if "\0" in given:
         raise PydanticCustomError(REFUSED, "contains a NUL character, which no program accepts")
     return given
 
 
 def _place(given: Path) -> Path:
+    """Return the path; raise a validation error if it contains a NUL character."""
     _without_nul(str(given))
     return given
 

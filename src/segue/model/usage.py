@@ -5,12 +5,13 @@ from typing import Protocol
 
 
 def remaining(used: int | None, window: int | None) -> int | None:
-    """Return the tokens left in the window, at least 0; None if a figure is unknown."""
+    """Return the tokens left in the window, at least 0; None if a figure is unknown (a window of 0 counts as
+    unknown)."""
     return None if used is None or not window else max(0, window - used)
 
 
 def utilization(used: int | None, window: int | None) -> float | None:
-    """Return the used share of the window, at most 1; None if a figure is unknown."""
+    """Return the used share of the window, at most 1; None if a figure is unknown (a window of 0 counts as unknown)."""
     return None if used is None or not window else min(1.0, used / window)
 
 

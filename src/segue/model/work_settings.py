@@ -49,7 +49,7 @@ class WorkSettings:
         return {name: value for name, value in values.items() if value is not None}
 
     def over(self, others: "WorkSettings") -> "WorkSettings":
-        """Return these settings, with `others` where one is not set."""
+        """Return these settings, completed by `others` for those that are not set."""
         return WorkSettings(**{**others.said, **self.said})
 
     def without(self, others: "WorkSettings") -> "WorkSettings":
@@ -76,7 +76,7 @@ DEFAULTS = WorkSettings(
 
 
 def choices_of(work: WorkSettings, chosen: Choices) -> Choices:
-    """Return the choices with all settings of the work applied."""
+    """Return the choices with all settings of the work applied; settings that are not set get the defaults."""
     work = work.over(DEFAULTS)
     assert work.commit is not None and work.fixer is not None and work.wait_for_quota is not None
     assert work.review is not None and work.review_personas is not None and work.review_passes is not None
@@ -95,6 +95,7 @@ def choices_of(work: WorkSettings, chosen: Choices) -> Choices:
 
 
 def _shown(value: object) -> str:
+    """Return a setting's value as in the settings file; an empty one is `none`."""
     match value:
         case bool():
             return str(value).lower()

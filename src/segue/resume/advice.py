@@ -18,7 +18,7 @@ NO_ADVICE = "A second agent was asked and gave no advice that could be used."
 
 
 def fixer_question(issue: Issue, plan: Plan | None, failures: Sequence[FailedAttempt], context: str) -> str:
-    """`failures` are those of one step, the oldest first."""
+    """Return the prompt that asks a second agent for advice; `failures` are those of one step, the oldest first."""
     tries = "\n".join(f"{number}. {each.reason}" for number, each in enumerate(failures, start=1))
     parts = [
         "A coding agent tries again and again to do one step of its work, and fails. You are asked for advice.",
@@ -32,6 +32,7 @@ def fixer_question(issue: Issue, plan: Plan | None, failures: Sequence[FailedAtt
 
 
 def _named(plan: Plan | None, step: str) -> str:
+    """Return the title and description of a step, of a task or the planning; of an unknown one its id."""
     for task in plan.tasks if plan else ():
         if task.id == step:
             return f"{task.title}\n\n{task.description}".strip()
@@ -39,7 +40,7 @@ def _named(plan: Plan | None, step: str) -> str:
 
 
 def advised(advice: FixerAdvised | None, step: str) -> tuple[str, ...]:
-    """The advice, for whoever tries the step it is about."""
+    """Return the fixer's advice for the agent that tries this step; empty if there is none for it."""
     if advice is None or advice.step != step or not advice.advice:
         return ()
     return (f"This failed before, and somebody who looked at it advises:\n\n{advice.advice}",)

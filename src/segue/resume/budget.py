@@ -20,7 +20,7 @@ FIXED = 36.0
 
 
 def budget_for(window: int | None) -> int:
-    """Return the tokens that a context may take in a successor's window."""
+    """Return the tokens that a context may take in a successor's window; a fixed number if the window is unknown."""
     if not window:
         return UNKNOWN_WINDOW
     return int(min(MOST_BUDGET, max(LEAST_BUDGET, SHARE_OF_WINDOW * window)))
@@ -66,7 +66,7 @@ class Choice:
     told: set[str] = field(default_factory=set[str])
 
     def take(self, item: Item) -> None:
-        """Add an item."""
+        """Add an item, and count its cost and its words."""
         cost = self.price(item)
         self.chosen.append(item)
         self.used += cost
@@ -74,11 +74,13 @@ class Choice:
         self.told |= item.words
 
     def price(self, item: Item) -> float:
+        """Return an item's cost, with that of its section's heading if it is the section's first."""
         return item.cost + (0.0 if item.section in self.spent else self.overhead.get(item.section, 0.0))
 
 
 def choose(items: Sequence[Item], choice: Choice) -> None:
-    """Take what must stand, then the rest by value for its tokens; what was passed over as familiar comes last."""
+    """Take the items that must stand, then the others by value per token while there is room; capped sections get the
+    rest."""
     named = {item.key: item for item in items if item.key}
     taken: set[int] = set()
     for index, item in enumerate(items):
@@ -107,6 +109,7 @@ def choose(items: Sequence[Item], choice: Choice) -> None:
 
 
 def _rate(item: Item, choice: Choice) -> float:
+    """Return an item's value per token; words that were told already count less."""
     if not item.words:
         return item.value / (FIXED + item.cost)
     new = item.words - choice.told
@@ -118,7 +121,7 @@ def _rate(item: Item, choice: Choice) -> float:
 def _fits(
     item: Item, choice: Choice, named: Mapping[str, Item], taken: set[int], places: Mapping[int, int], *, capped: bool
 ) -> bool:
-    """Take an item with what must stand beside it, where there is room."""
+    """Take an item with those that must stand beside it, if there is room, and return True if it was taken."""
     group = [item, *_needed(item, named, taken, places)]
     cost = sum(choice.price(each) for each in group)
     if choice.used + cost > choice.room or (capped and _beyond_cap(item, cost, choice)):
@@ -143,5 +146,6 @@ def _needed(item: Item, named: Mapping[str, Item], taken: set[int], places: Mapp
 
 
 def _beyond_cap(item: Item, cost: float, choice: Choice) -> bool:
+    """Return True if this cost would bring the item's section over its cap; a section may have none."""
     cap = choice.caps.get(item.section)
     return cap is not None and choice.spent.get(item.section, 0.0) + cost > cap

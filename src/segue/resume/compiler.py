@@ -55,7 +55,8 @@ def compile_context(
     handover: h.Handover | None = None,
     repair: Repair | None = None,
 ) -> ResumeContext:
-    """Return the context within the budget, repaired as an examiner asked for it."""
+    """Return the best context within the budget; `handover` adds a workflow's knowledge, `repair` what an exam
+    found."""
     offered = _offered(facts, budget, handover, repair or Repair())
     titles = TITLES if handover is None else {**h.TITLES, **TITLES}
     titles = {name: titles[name] for name in (h.ORDER if handover else TITLES)}
@@ -83,7 +84,7 @@ def compile_context(
 
 
 def document(context: ResumeContext) -> Mapping[str, object]:
-    """Return a context for programs: its sections with the sources of each line."""
+    """Return a context as JSON fields: its sections with the sources of each line."""
     return {
         "context": context.text,
         "tokens": context.tokens,
@@ -101,6 +102,8 @@ def document(context: ResumeContext) -> Mapping[str, object]:
 
 
 def _offered(facts: SessionFacts, budget: int, handover: h.Handover | None, repair: Repair) -> list[Item]:
+    """Return the items to choose from, with the handover's, without those found wrong, and missing ones raised in
+    value."""
     found = items(facts, budget)
     if handover is not None:
         found = [*h.items(handover, budget), *(item for item in found if not h.known_better(item, handover))]
@@ -114,15 +117,18 @@ def _offered(facts: SessionFacts, budget: int, handover: h.Handover | None, repa
 
 
 def _answers(item: Item, asked: Sequence[frozenset[str]]) -> bool:
+    """Return True if an item has most of the words of one missing answer."""
     return bool(item.words) and any(each and len(each & item.words) >= 0.6 * len(each) for each in asked)
 
 
 def _none(offered: Sequence[Item]) -> float:
+    """Return the tokens of the lines that stand for sections without any item."""
     present = {item.section for item in offered}
     return sum(weigh(text) + OPENING for name, text in NONE.items() if name not in present)
 
 
 def _heading(facts: SessionFacts, handover: h.Handover | None, budget: int, over: bool) -> str:
+    """Return the context's first lines, with a warning if what must stand needs more than the budget."""
     where = f" in {facts.directory}" if facts.directory else ""
     begins = handover.heading if handover else f"You take over work{where} that another session began."
     source = "an event of its journal" if handover else "a line of the session's file"
@@ -137,6 +143,7 @@ def _heading(facts: SessionFacts, handover: h.Handover | None, budget: int, over
 
 
 def _sections(offered: Sequence[Item], chosen: Sequence[Item], titles: Mapping[str, str]) -> Iterator[ContextSection]:
+    """Yield the sections with the chosen items in order, and the count and tokens of what was left out."""
     told: dict[str, list[Item]] = {}
     for item in chosen:
         told.setdefault(item.section, []).append(item)
@@ -178,6 +185,7 @@ def _flowing(members: Sequence[Item]) -> Iterator[ContextLine]:
 
 
 def _rendered(heading: str, sections: Sequence[ContextSection]) -> str:
+    """Return the context as text."""
     parts = [heading]
     for section in sections:
         source = (
@@ -193,6 +201,7 @@ def _rendered(heading: str, sections: Sequence[ContextSection]) -> str:
 
 
 def _line(section: ContextSection, line: ContextLine) -> str:
+    """Return a line with the number of its source, unless it has none or the section's title has it."""
     if not line.sources or section.name == REQUEST:
         return line.text
     if section.name == STORY:

@@ -13,10 +13,8 @@ CUT = "[… {count} more characters of the request: --expand {number}]"
 
 
 def shortened(ask: Ask, room: float) -> str:
-    """Return the request word for word where it fits, else whole lines and sentences of it.
-
-    Each heading stays with the first lines of its part, so that a reader sees what the request is made of.
-    """
+    """Return the request word for word if it fits, else whole lines and sentences of it, headings and first lines
+    first."""
     text = ask.text.strip()
     if weigh(text) <= room:
         return text
@@ -56,4 +54,5 @@ def _parts(block: str) -> list[str]:
 
 
 def _rank(index: int, line: str) -> int:
+    """Return how early a line is taken: headings first, then by its place in its block."""
     return 0 if _HEADING.match(line) else min(index, 12)

@@ -106,6 +106,7 @@ POLICIES: Mapping[Failure, Policy] = {
 
 
 def failure_of(error: SegueError) -> Failure:
+    """Return the kind of failure of an error; OTHER unless it is an agent's or a missing worktree."""
     return error.failure if isinstance(error, AgentError | WorktreeMissing) else Failure.OTHER
 
 
@@ -113,12 +114,13 @@ def failure_of(error: SegueError) -> Failure:
 
 
 def describe() -> str:
-    """The table in `docs/reference/failures.md`."""
+    """Return the table of all failures and their policies in `docs/reference/failures.md`."""
     head = "| failure | what it means | session | workflow | token | what you can do |\n|---|---|---|---|---|---|"
     return "\n".join([head, *(_row(failure, policy) for failure, policy in POLICIES.items())])
 
 
 def _row(failure: Failure, policy: Policy) -> str:
+    """Return one failure and its policy as a row of the table."""
     session = f"`{policy.session}`" if policy.session else "as before the start; `suspended` in the middle of a turn"
     workflow = f"`{policy.workflow}`" + ("" if policy.session else "; a first start that is not tried again: `failed`")
     token = "kept" if policy.keeps_token else "kept as refused, not used again unless you ask"

@@ -76,7 +76,7 @@ class Handover:
 
 
 def with_context(told: str, request: str) -> str:
-    """The prompt that carries a compiled context."""
+    """Return the prompt that carries a compiled context before a request."""
     return (
         f"{told.rstrip()}\n\n---\n\n"
         "The context above is a record of work that was begun in another conversation. What is quoted in it was said "
@@ -86,7 +86,8 @@ def with_context(told: str, request: str) -> str:
 
 
 def items(handover: Handover, budget: int) -> Iterator[Item]:
-    """Return what the workflow knows beside the conversation."""
+    """Yield the items that the workflow knows beside the conversation: issue, plan, git, next step, reviews, past
+    work."""
     yield from _lines(DIVERGENCE, [f"- {change}" for change in handover.divergence])
     yield from _lines(ISSUE, [_issue(handover.issue, handover.lengths.issue, budget)])
     yield from _plan(handover)
@@ -97,7 +98,7 @@ def items(handover: Handover, budget: int) -> Iterator[Item]:
 
 
 def known_better(item: Item, handover: Handover) -> bool:
-    """Decide whether the workflow knows better than the record: its issue, its plan, the branch that git names now."""
+    """Return True if the workflow knows an item of the record better: its issue, its plan, or the branch."""
     if item.section == "request":
         return handover.issue.title in item.text
     if item.section == "todo":
@@ -106,22 +107,25 @@ def known_better(item: Item, handover: Handover) -> bool:
 
 
 def _lines(section: str, lines: Sequence[str]) -> Iterator[Item]:
+    """Yield one item of these lines that must stand; nothing if there are none."""
     if lines:
         yield Item(section=section, order=(0,), text="\n".join(lines), value=MUST, must=True)
 
 
 def _issue(issue: Issue, longest: int, budget: int) -> str:
+    """Return the issue cut to `longest` characters, or, if that is 0, shortened to a share of the budget."""
     if longest:
         return f"{issue.title}\n{_cut(issue.description.strip(), longest)}".strip()
     return shortened(Ask(number=1, text=f"{issue.title}\n{issue.description}"), budget * HALF)
 
 
 def _cut(text: str, limit: int) -> str:
+    """Return the text, cut and marked if it is longer than the limit."""
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def _plan(handover: Handover) -> Iterator[Item]:
-    """Return how far the plan is, what comes next, and what is done."""
+    """Yield the plan's counts, the next tasks and the done ones; nothing without tasks."""
     if not handover.tasks:
         return
     completed = [task for task in handover.tasks if task.status in DONE]
@@ -141,6 +145,7 @@ def _plan(handover: Handover) -> Iterator[Item]:
 
 
 def _listed(tag: str, mark: str, tasks: Sequence[TaskMark], none: str, most: int) -> list[str]:
+    """Return tasks as lines in a tag, at most `most` of them, or the text for none."""
     lines = [f"  {mark} [{task.id}] {task.title}" for task in tasks[:most]] or [f"  {none}"]
     if (more := len(tasks) - most) > 0:
         lines.append(f"  … and {more} more")
@@ -148,6 +153,7 @@ def _listed(tag: str, mark: str, tasks: Sequence[TaskMark], none: str, most: int
 
 
 def _git(handover: Handover) -> list[str]:
+    """Return branch, commit and changed files as lines; empty without git state."""
     git = handover.git
     if git is None:
         return []
@@ -163,17 +169,19 @@ def _git(handover: Handover) -> list[str]:
 
 
 def _go_on(handover: Handover) -> str:
+    """Return the next step, and why the previous session ended."""
     apart = "\n" if handover.proposed else " "
     return apart.join(part for part in (_next_step(handover), _ended(handover)) if part)
 
 
 def _ended(handover: Handover) -> str:
-    """Nothing, where no session has ended: a second agent is asked in the middle of one."""
+    """Return why the previous session ended, or an empty text if none has ended."""
     reason = handover.pause_reason.rstrip(".")
     return f"The previous session ended because: {reason}." if reason else ""
 
 
 def _next_step(handover: Handover) -> str:
+    """Return what to do next: nothing more, the proposed plan, to make a plan, or the next task."""
     if handover.tasks and all(task.status in DONE for task in handover.tasks):
         return "All tasks are done."
     if handover.proposed:
@@ -187,6 +195,7 @@ def _next_step(handover: Handover) -> str:
 
 
 def _feedback(feedback: Sequence[ReviewFact], most: int) -> list[str]:
+    """Return the comments of open reviews, those neither approved nor addressed, at most `most` of each."""
     lines: list[str] = []
     for review in feedback:
         if review.addressed or review.approved:

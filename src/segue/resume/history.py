@@ -42,12 +42,13 @@ class Line:
     is_result: bool = False
 
     def told(self, cuts: Cuts) -> str:
+        """Return the entry with its label, cut to the limit for its kind."""
         limit = cuts.result if self.is_result else cuts.message
         return f"{self.label} {_cut(_FRAME.sub('  ', self.text.strip()), limit)}".strip()
 
 
 def history(newest_first: Sequence[e.Record], cuts: Cuts | None = None) -> str:
-    """The entries in the order in which they happened; of a long history, the end."""
+    """Return the entries in the order in which they happened; of a long history only the end."""
     cuts = cuts or Cuts()
     kept: list[str] = []
     size = 0
@@ -64,7 +65,7 @@ def history(newest_first: Sequence[e.Record], cuts: Cuts | None = None) -> str:
 
 
 def with_history(told: str, request: str) -> str:
-    """The prompt that carries a history."""
+    """Return the prompt that carries a history before a request."""
     return "\n".join(
         [
             "RESUME CONTEXT FOR CONTINUING TASK",
@@ -85,7 +86,7 @@ def with_history(told: str, request: str) -> str:
 
 
 def _lines(newest_first: Iterable[e.Record]) -> list[Line]:
-    """Newest first. A prompt counts when it was sent; a call that was never seen to end says so."""
+    """Return the entries, newest first; only prompts that were sent count, and a call without a seen end is marked."""
     lines: list[Line] = []
     sent: set[str] = set()
     results: dict[str, e.ToolFinished] = {}
@@ -118,6 +119,7 @@ def _lines(newest_first: Iterable[e.Record]) -> list[Line]:
 
 
 def _call(call: e.ToolCalled, result: e.ToolFinished | None) -> list[Line]:
+    """Return a tool call as two entries, newest first: its result, unknown if None, and its arguments."""
     name = _one_line(call.title or call.tool)
     text = UNKNOWN_RESULT if result is None else f"{result.status}: {result.output}".removesuffix(": ")
     arguments = json.dumps(call.input, ensure_ascii=False) if call.input else ""
@@ -125,8 +127,10 @@ def _call(call: e.ToolCalled, result: e.ToolFinished | None) -> list[Line]:
 
 
 def _one_line(text: str) -> str:
+    """Return text as one line of at most 120 characters."""
     return _cut(" ".join(text.split()), 120)
 
 
 def _cut(text: str, limit: int) -> str:
+    """Return the text, cut with the number of characters left out if it is longer than the limit."""
     return text if len(text) <= limit else f"{text[:limit]} [… {len(text) - limit} characters left out …]"

@@ -63,7 +63,7 @@ class ResumePlan:
 
 
 def plan_resume(means: Means, wanted: Way | None = None) -> ResumePlan:
-    """The best way that is open, or the one that is wanted; one that is closed says why."""
+    """Choose the first way back that is open, or the wanted one; raise WrongState if that is closed."""
     session = means.session
     if wanted is None and _never_reached(session) and not means.hands_over and not means.goes_back:
         return ResumePlan(way=Way.FIRST, reason="the agent was never reached; it starts for the first time")
@@ -88,6 +88,7 @@ _REASONS = {
 
 
 def _wanted(way: Way, prices: tuple[Price, ...]) -> ResumePlan:
+    """Return the plan for the wanted way; raise WrongState with the reason if it is closed."""
     price = next((price for price in prices if price.way is way), None)
     if price is None or not price.possible:
         why = price.note if price else f"there is no way called {way}"
@@ -97,11 +98,12 @@ def _wanted(way: Way, prices: tuple[Price, ...]) -> ResumePlan:
 
 
 def _never_reached(session: SessionState) -> bool:
+    """Return True if no agent ever answered in this session, and it continues no other."""
     return session.token is None and not session.refused_tokens and not session.usage.turns and session.parent is None
 
 
 def _reattach(means: Means) -> tuple[Price, ...]:
-    """Only for an agent in a container."""
+    """Return the price of joining the agent in its container; empty if it was in none."""
     if means.container is None:
         return ()
     why_not = means.container
@@ -113,6 +115,7 @@ def _reattach(means: Means) -> tuple[Price, ...]:
 
 
 def _native(means: Means) -> Price:
+    """Return the price of the agent's own conversation, closed or not; its tokens may be unknown (None)."""
     session = means.session
     why_not = _no_native(means)
     used = session.usage.context_tokens
@@ -121,6 +124,7 @@ def _native(means: Means) -> Price:
 
 
 def _no_native(means: Means) -> str:
+    """Return why the agent's own conversation cannot be continued, or an empty text if it can."""
     session = means.session
     if means.goes_back:
         return "the conversation has gone beyond the snapshot"
@@ -141,7 +145,7 @@ def _no_native(means: Means) -> str:
 
 
 def _fork(means: Means) -> tuple[Price, ...]:
-    """Only for a fork that has no conversation of its own yet."""
+    """Return the price of copying the original's conversation; empty unless this is a fork without one of its own."""
     original, session = means.original, means.session
     if original is None or session.token is not None or session.refused_tokens or session.usage.turns:
         return ()
@@ -156,6 +160,7 @@ _UP_TO_THERE = "the conversation up to the snapshot, as the agent counted it the
 
 
 def _no_fork(means: Means, original: Original) -> str:
+    """Return why the original's conversation cannot be copied, or an empty text if it can."""
     name, session = means.agent.name, original.session
     if name != session.agent:
         return f"{name} cannot copy a conversation of {session.agent}"
@@ -178,6 +183,7 @@ _ENDED = {SessionStatus.EXPIRED: "the last session expired, since nobody came ba
 
 
 def _context(means: Means) -> Price:
+    """Return the price of a compiled context; closed without a snapshot."""
     if means.budget is None:
         return Price(way=Way.CONTEXT, possible=False, tokens=None, note="there is no snapshot yet")
     tokens = means.budget + _tokens(means.request)
@@ -185,6 +191,7 @@ def _context(means: Means) -> Price:
 
 
 def _history(means: Means) -> Price:
+    """Return the price of a new conversation with the history; closed if it is switched off or empty."""
     why_not = ""
     if not means.agent.history:
         why_not = f"telling {means.agent.name} the history is switched off"
@@ -195,8 +202,10 @@ def _history(means: Means) -> Price:
 
 
 def _fresh(means: Means) -> Price:
+    """Return the price of a new conversation with plan and files alone, which is always open."""
     return Price(way=Way.FRESH, possible=True, tokens=_tokens(means.request), note="estimated from its length")
 
 
 def _tokens(characters: int) -> int:
+    """Return about how many tokens so many characters are, rounded up."""
     return -(-characters // CHARACTERS_PER_TOKEN)

@@ -10,19 +10,20 @@ from segue.resume.prompts import Occasion, beginning
 def planning_prompt(
     issue: Issue, planning: Planning, tasks: Sequence[TaskMark], occasion: Occasion | None, most: int
 ) -> str:
-    """What came before, why what was planned then does not hold, and what a plan looks like."""
+    """Return the prompt that asks for a plan: what came before, why the last plan does not hold, and the form."""
     parts = beginning(issue, PLANNING, occasion) if occasion else []
     parts += [*_reopened(planning, tasks), *_refused(planning), _QUESTION.replace("MOST", str(most))]
     return "\n\n".join(parts)
 
 
 def said_of_plans(planning: Planning) -> tuple[str, ...]:
-    """What an agent has to know of it that makes no plan, and begins with the work at once."""
+    """Return what an agent that makes no plan has to know: why work was taken back, and rejected plans."""
     parts = [f"This was tried before, and taken back: {planning.reason}"] if planning.reason else []
     return (*parts, *_refused(planning))
 
 
 def repair_plan(reason: str) -> str:
+    """Return the prompt for a plan that cannot be used, with the reason."""
     return (
         f"That plan cannot be used: {reason} Propose it again, whole, as one fenced JSON document of the shape above. "
         "Change nothing yet."
@@ -30,6 +31,7 @@ def repair_plan(reason: str) -> str:
 
 
 def _reopened(planning: Planning, tasks: Sequence[TaskMark]) -> list[str]:
+    """Return why the rest is planned again, and which tasks stay done; empty if neither applies."""
     done = [task for task in tasks if task.status is TaskStatus.COMPLETED]
     parts = [f"What is left is to be planned again: {planning.reason}"] if planning.reason else []
     if done:
@@ -39,6 +41,7 @@ def _reopened(planning: Planning, tasks: Sequence[TaskMark]) -> list[str]:
 
 
 def _refused(planning: Planning) -> list[str]:
+    """Return the reasons why earlier plans were rejected, the last one last; empty if none was."""
     if not planning.refusals:
         return []
     reasons = "\n".join(f"- {reason}" for reason in planning.refusals)

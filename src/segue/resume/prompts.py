@@ -33,7 +33,7 @@ class Occasion:
 
 
 def task_prompt(issue: Issue, plan: Plan, task: Task, occasion: Occasion | None, remarks: Sequence[str] = ()) -> str:
-    """The prompt for one task: what came before, if anything did, then the task itself, and what is said of it."""
+    """Return the prompt for one task: what came before, if there is an occasion, the task, and remarks on it."""
     parts: list[str] = []
     if occasion is None:
         parts.append(_task(plan, task))
@@ -43,7 +43,7 @@ def task_prompt(issue: Issue, plan: Plan, task: Task, occasion: Occasion | None,
 
 
 def beginning(issue: Issue, step: TaskId, occasion: Occasion) -> list[str]:
-    """What the first prompt of a run says before what is to be done."""
+    """Return what the first prompt of a run has before its task: the issue, or what happened since the last run."""
     if occasion.checkpoint is None:
         return [_issue(issue)]
     if occasion.way is Way.CONTEXT:
@@ -53,7 +53,7 @@ def beginning(issue: Issue, step: TaskId, occasion: Occasion) -> list[str]:
 
 
 def after_a_word(request: str) -> str:
-    """The request that an agent was interrupted in, since somebody had something to say."""
+    """Return the prompt that continues a request which was interrupted for a person's message."""
     return (
         "You were interrupted in the middle of your work, because somebody had something to say. You have heard it; "
         "go on with the work now, and mind what was said. Parts of it may be done already: look at the files before "
@@ -62,7 +62,7 @@ def after_a_word(request: str) -> str:
 
 
 def introduction(issue: Issue, occasion: Occasion) -> str:
-    """What a conversation that begins with a talk is told before the first words."""
+    """Return what a conversation that begins with a chat gets before the first message."""
     checkpoint = occasion.checkpoint
     known = [*_elsewhere(occasion), _issue(issue), _progress(checkpoint) if checkpoint else "", _files(occasion.git)]
     about = "\n\n".join(part for part in known if part)
@@ -70,10 +70,12 @@ def introduction(issue: Issue, occasion: Occasion) -> str:
 
 
 def _issue(issue: Issue) -> str:
+    """Return the issue's title as a heading, and its description."""
     return f"# {issue.title}\n\n{issue.description}".strip()
 
 
 def _task(plan: Plan, task: Task) -> str:
+    """Return a task with its position in the plan, and the order to do only this one."""
     position = plan.tasks.index(task) + 1
     lines = [f"## Task {position} of {len(plan.tasks)}: {task.title}"]
     if task.description:
@@ -83,6 +85,7 @@ def _task(plan: Plan, task: Task) -> str:
 
 
 def _continuation(issue: Issue, step: TaskId, occasion: Occasion, checkpoint: Checkpoint) -> list[str]:
+    """Return what an agent has to know that continues after a stop; one that remembers it gets less."""
     parts = [*(_elsewhere(occasion) or [_opening(occasion.way, checkpoint)])]
     if occasion.way not in SAME_CONVERSATION or not occasion.knows_issue:
         parts += [*taken_back(occasion.taken_back), _issue(issue), _progress(checkpoint), _files(occasion.git)]
@@ -93,7 +96,7 @@ def _continuation(issue: Issue, step: TaskId, occasion: Occasion, checkpoint: Ch
 
 
 def taken_back(event: WorkflowRewound | None) -> tuple[str, ...]:
-    """What somebody has to know who finds less than there was before."""
+    """Return what was undone when the work was taken back to a snapshot; empty if it was not."""
     if event is None:
         return ()
     undone = " ".join(event.undone) or "nothing."
@@ -101,7 +104,7 @@ def taken_back(event: WorkflowRewound | None) -> tuple[str, ...]:
 
 
 def _elsewhere(occasion: Occasion) -> list[str]:
-    """A copied conversation remembers the paths of the original, where somebody else may be at work."""
+    """Return the new paths for a copied conversation, which remembers the original's; empty for other ways."""
     if occasion.way is not Way.FORK:
         return []
     there = f" Leave {occasion.copied_from} alone: it belongs to the original." if occasion.copied_from else ""
@@ -112,6 +115,7 @@ def _elsewhere(occasion: Occasion) -> list[str]:
 
 
 def _opening(way: Way, checkpoint: Checkpoint) -> str:
+    """Return why the work was stopped, and whether it goes on in the same conversation or a new one."""
     stopped = f"The work was stopped {_why(checkpoint)}"
     if checkpoint.type is CheckpointType.PLAN:
         stopped = "The work stood still until somebody had looked at the plan"
@@ -123,18 +127,21 @@ def _opening(way: Way, checkpoint: Checkpoint) -> str:
 
 
 def _why(checkpoint: Checkpoint) -> str:
+    """Return the trigger and the reason of a stop; only the reason if it is a failure after which the run ended in
+    order."""
     if nobody_died(checkpoint):
         return f"because: {checkpoint.reason}"
     return f"({checkpoint.trigger})" + (f": {checkpoint.reason}" if checkpoint.reason else "")
 
 
 def nobody_died(checkpoint: Checkpoint) -> bool:
-    """Something failed, and the run came to its end all the same: an agent that hears of a crash would look for one."""
+    """Return True if a stop counted as crash is a failure after which the run ended in order."""
     ended = checkpoint.type is not CheckpointType.INTERRUPTED
     return bool(checkpoint.reason) and checkpoint.trigger is Trigger.CRASH and ended
 
 
 def _progress(checkpoint: Checkpoint) -> str:
+    """Return the plan with its done tasks ticked; empty without tasks."""
     if not checkpoint.tasks:
         return ""
     ticks = {TaskStatus.COMPLETED: "x"}
@@ -143,6 +150,7 @@ def _progress(checkpoint: Checkpoint) -> str:
 
 
 def _files(git: GitState | None) -> str:
+    """Return the uncommitted files, at most some of them; empty if there are none."""
     if git is None or not git.changes:
         return ""
     lines = [f"- {change.action} {change.path}" for change in git.changes[:MOST_FILES]]
@@ -152,10 +160,12 @@ def _files(git: GitState | None) -> str:
 
 
 def _torn(step: TaskId, checkpoint: Checkpoint) -> list[str]:
+    """Return the warning about an interruption; empty if the checkpoint is between two turns."""
     return [] if checkpoint.clean_boundary else [_interruption(step, checkpoint)]
 
 
 def _interruption(step: TaskId, checkpoint: Checkpoint) -> str:
+    """Return what may be half done: the task, open tool calls and the last prompt."""
     lines: list[str] = []
     if checkpoint.current_task == step:
         lines.append("The task below was interrupted in the middle; parts of it may be done already.")

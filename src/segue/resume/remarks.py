@@ -11,13 +11,13 @@ LONGEST_COMMENT = 2_000
 
 
 def remarks(state: WorkflowState, task: Task) -> tuple[str, ...]:
-    """What whoever begins the task, or goes on with it, has to know of it."""
+    """Return what an agent that begins or continues a task has to know: tests, expected failures and open reviews."""
     parts = (_standing(state.tests, task), _expected(task), feedback(state.reviews, task))
     return tuple(part for part in parts if part)
 
 
 def tests_failed(ran: TestsRan, reason: str, tail: str) -> str:
-    """Another turn at the same task: its tests do not pass."""
+    """Return the prompt for another turn at a task whose tests fail."""
     parts = [
         f"The task is not done yet: {reason}. Segue ran `{ran.command}` after your last turn.",
         _named("These tests fail and should not:", ran.unexpected),
@@ -29,7 +29,7 @@ def tests_failed(ran: TestsRan, reason: str, tail: str) -> str:
 
 
 def not_approved(given: Sequence[ReviewGiven], task: Task) -> str:
-    """Another turn at the same task: a reviewer wants something changed."""
+    """Return the prompt for another turn at a task that a reviewer did not approve."""
     return "\n\n".join(
         [
             "The task is not done yet: it was reviewed, and not approved.",
@@ -40,7 +40,7 @@ def not_approved(given: Sequence[ReviewGiven], task: Task) -> str:
 
 
 def feedback(reviews: Sequence[ReviewGiven], task: Task) -> str:
-    """What was said of the task and is not seen to yet."""
+    """Return the comments on a task that are not addressed yet; empty if there are none."""
     lines: list[str] = []
     for review in _open(reviews, task):
         said = review.feedback
@@ -50,7 +50,7 @@ def feedback(reviews: Sequence[ReviewGiven], task: Task) -> str:
 
 
 def review_question(issue: Issue, task: Task, persona: str, state: WorkflowState, difference: str) -> str:
-    """What a reviewer is asked."""
+    """Return the prompt for a reviewer: issue, task, tests, earlier reviews and the difference."""
     parts = [
         f"You are asked for a review, as: {persona}. Only read: change no file and run nothing that changes one.",
         f"# {issue.title}\n\n{issue.description}".strip(),
@@ -73,13 +73,14 @@ Approve what is good enough; a remark that need not be seen to may stand among t
 
 
 def _open(reviews: Sequence[ReviewGiven], task: Task) -> Iterator[ReviewGiven]:
+    """Yield the reviews of a task that have comments and are not addressed."""
     for review in reviews:
         if review.task_id == task.id and not review.feedback.addressed and review.feedback.comments:
             yield review
 
 
 def _standing(ran: TestsRan | None, task: Task) -> str:
-    """How the tests came out the last time, where that says something about what is to be done."""
+    """Return the failing tests of the last run if they matter to this task; empty otherwise."""
     if ran is None or ran.tests.phase == "green":
         return ""
     if ran.passed:
@@ -90,10 +91,12 @@ def _standing(ran: TestsRan | None, task: Task) -> str:
 
 
 def _expected(task: Task) -> str:
+    """Return the tests that may fail when the task is done; empty if none may."""
     return _named("These tests may fail when this task is done; all others have to pass:", task.expected_failures)
 
 
 def _tested(ran: TestsRan | None, task: Task) -> str:
+    """Return the outcome of the task's last test run; empty if none was made."""
     if ran is None or ran.task_id != task.id:
         return ""
     told = f" ({ran.tests.last_test_output_summary})" if ran.tests.last_test_output_summary else ""
@@ -102,6 +105,7 @@ def _tested(ran: TestsRan | None, task: Task) -> str:
 
 
 def _named(heading: str, names: Sequence[str]) -> str:
+    """Return names under a heading, at most some of them; empty without names."""
     if not names:
         return ""
     more = [f"- … and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []

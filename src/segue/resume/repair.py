@@ -30,7 +30,7 @@ V = TypeVar("V", bound=Examination)
 def compile_repaired(
     facts: SessionFacts, budget: int, examine: Callable[[str], V], handover: Handover | None = None
 ) -> tuple[ResumeContext, V]:
-    """Return the best context that was found, with its examination."""
+    """Return the best context found and its exam: it is compiled again with the exam's findings while that helps."""
     context = compile_context(facts, budget, handover)
     verdict = examine(context.text)
     wrong: tuple[str, ...] = ()

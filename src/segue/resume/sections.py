@@ -57,7 +57,7 @@ _FIGURE = re.compile(r"\d{2}|_|[a-z][A-Z]")
 
 
 def items(facts: SessionFacts, budget: int) -> list[Item]:
-    """Return all items of a session."""
+    """Return all items of a session, section by section, to choose a context from."""
     request = facts.request
     told = shortened(request, budget * HALF) if request else ""
     return [
@@ -77,7 +77,7 @@ def items(facts: SessionFacts, budget: int) -> list[Item]:
 
 
 def clip(text: str, limit: int) -> str:
-    """Return the text, cut between words and marked where it is longer than the limit."""
+    """Return the text, cut at a space and marked if it is longer than the limit."""
     if len(text) <= limit:
         return text
     cut = text[:limit].rsplit(" ", 1)[0]
@@ -85,10 +85,12 @@ def clip(text: str, limit: int) -> str:
 
 
 def _quoted(text: str) -> str:
+    """Return text in quotation marks."""
     return f'"{text}"'
 
 
 def _flat(text: str) -> str:
+    """Return text on one line with single spaces."""
     return " ".join(text.split())
 
 
@@ -96,6 +98,7 @@ def _flat(text: str) -> str:
 
 
 def _state(facts: SessionFacts) -> Iterator[Item]:
+    """Yield the state of the work, line by line; important lines must stand."""
     lines = [*_stands(facts.state, facts), *_tested(facts.tests)]
     for index, (text, number, value) in enumerate(lines):
         source = (number,) if number else ()
@@ -111,6 +114,7 @@ def _state(facts: SessionFacts) -> Iterator[Item]:
 
 
 def _stands(state: StateFact, facts: SessionFacts) -> Iterator[tuple[str, int, float]]:
+    """Yield each statement on the present state with the line of its source (0 if none) and its value."""
     if state.half_done:
         half = state.half_done
         yield f"`{clip(half.what, 90)}` stopped and is not concluded: {clip(half.detail, 420)}", half.number, 9
@@ -144,11 +148,13 @@ def _stands(state: StateFact, facts: SessionFacts) -> Iterator[tuple[str, int, f
 
 
 def _last(action: ActionFact) -> str:
+    """Return the last action with its outcome, as a sentence."""
     text = f"The last action, {action.what}, {OUTCOMES[action.outcome]}"
     return f"{text}: {action.detail}" if action.detail else f"{text}."
 
 
 def _tested(tests: TestFact | None) -> Iterator[tuple[str, int, float]]:
+    """Yield the last test run as a statement with source and value; nothing if no tests ran."""
     if tests is None:
         return
     outcome = {"passed": "passed", "failed": "FAILED", "unknown": "has an unknown outcome"}[tests.outcome]
@@ -164,6 +170,7 @@ def _tested(tests: TestFact | None) -> Iterator[tuple[str, int, float]]:
 
 
 def _phase(tests: TestFact | None) -> Iterator[Item]:
+    """Yield the test phase, and the failing tests; nothing if no tests ran."""
     if tests is None:
         return
     yield Item(section=TESTS, order=(0,), text=f"- Phase: {tests.phase}", value=20, must=True)
@@ -182,6 +189,7 @@ def _phase(tests: TestFact | None) -> Iterator[Item]:
 
 
 def _request(ask: Ask, told: str) -> Iterator[Item]:
+    """Yield the request, shortened as `told`, with pointers to later messages about it; it must stand."""
     needs = tuple(dict.fromkeys(key for phrase in ask.phrases for key in _links(phrase)))
     pointers = _pointers([phrase for phrase in ask.phrases if phrase.later or phrase.withdrawn])
     text = f"{told}\n{pointers}" if pointers else told
@@ -192,11 +200,12 @@ def _request(ask: Ask, told: str) -> Iterator[Item]:
 
 
 def _links(phrase: Phrase) -> tuple[str, ...]:
+    """Return the keys of the later messages that a phrase must stand with."""
     return tuple(f"ask{number}" for number in phrase.later)
 
 
 def _pointers(phrases: Sequence[Phrase]) -> str:
-    """Return where the user came back to what stands here."""
+    """Return the numbers of the messages where the user withdrew or came back to these phrases; empty if none."""
     taken = sorted({phrase.withdrawn for phrase in phrases if phrase.withdrawn})
     other = sorted({number for phrase in phrases for number in phrase.later} - set(taken))
     parts = [f"taken back in {_numbers(taken)}"] if taken else []
@@ -205,6 +214,7 @@ def _pointers(phrases: Sequence[Phrase]) -> str:
 
 
 def _numbers(found: Iterable[int]) -> str:
+    """Return line numbers as `#1, #2`."""
     return ", ".join(f"#{number}" for number in found)
 
 
@@ -229,11 +239,13 @@ def _rules(facts: SessionFacts, told: str) -> Iterator[Item]:
 
 
 def _plain(text: str) -> str:
+    """Return text in lower case without punctuation, for comparison."""
     return re.sub(r"[^\w]+", " ", text.lower()).strip()
 
 
 def _said(facts: SessionFacts, told: str) -> Iterator[Item]:
-    """Yield the messages after the request; rules stand under their own title."""
+    """Yield the messages after the request; rules and repeated messages are left out, short agreements shown with the
+    question."""
     seen: dict[str, int] = {}
     for ask in facts.said:
         seen[_plain(" ".join(phrase.text for phrase in ask.phrases) + ask.answers)] = ask.number
@@ -248,6 +260,7 @@ def _said(facts: SessionFacts, told: str) -> Iterator[Item]:
 
 
 def _agreement(ask: Ask) -> Iterator[Item]:
+    """Yield the user's agreement with what the agent proposed."""
     own = _flat(" ".join(phrase.text for phrase in ask.phrases)) or _flat(ask.text)
     text = f'- {ask.answers} — the user: "{clip(own, 240)}"'
     yield Item(
@@ -257,6 +270,7 @@ def _agreement(ask: Ask) -> Iterator[Item]:
 
 
 def _needs(ask: Ask) -> tuple[str, ...]:
+    """Return the keys of the messages that must stand with this one, each once."""
     return tuple(dict.fromkeys(key for phrase in ask.phrases for key in _links(phrase)))
 
 
@@ -307,6 +321,7 @@ def _parts(ask: Ask) -> list[str]:
 
 
 def _attached(ask: Ask) -> list[str]:
+    """Return the marks of attachments in a message."""
     return re.findall(r"^\[attached [^\]]+\]$", ask.text, re.MULTILINE)
 
 
@@ -314,6 +329,7 @@ def _attached(ask: Ask) -> list[str]:
 
 
 def _todos(todos: Sequence[TodoEntry]) -> Iterator[Item]:
+    """Yield the to-do entries: open ones, and of those done the last ones with more value."""
     done = [todo for todo in todos if todo.status == "completed"]
     waiting = [todo for todo in todos if todo.status != "completed"]
     for index, todo in enumerate(waiting):
@@ -371,6 +387,7 @@ def _errors(facts: SessionFacts) -> Iterator[Item]:
 
 
 def _error(error: ErrorFact) -> tuple[str, float]:
+    """Return an error as a line with its resolution, and its value."""
     message = f"`{clip(error.command, 70)}`: {clip(_flat(error.message), 170)}"
     if error.cleared or error.resolution != "unresolved":
         how = {"workaround": "worked around", "deferred": "deferred"}.get(error.resolution, "fixed")
@@ -388,6 +405,7 @@ def _error(error: ErrorFact) -> tuple[str, float]:
 
 
 def _story(facts: SessionFacts) -> Iterator[Item]:
+    """Yield the sentences of the agent and of results that stand nowhere else, each once."""
     decided = {fact.quote for fact in facts.decisions if fact.by == "agent" and (fact.reason or fact.alternatives)}
     solved = {error.solution for error in facts.errors if error.solution}
     seen: set[str] = set()
@@ -432,10 +450,12 @@ def _files(facts: SessionFacts) -> Iterator[Item]:
 
 
 def _moved(file: FileFact) -> str:
+    """Return the earlier path of a moved file in brackets, or an empty text."""
     return f" (moved from {file.before})" if file.before else ""
 
 
 def _git(facts: SessionFacts) -> Iterator[Item]:
+    """Yield the branch, the pull requests and the commits, the newest with the most value."""
     if facts.branches:
         *before, now = facts.branches
         text = f"- Branch: {now}" + (f" (before: {', '.join(before[-3:])})" if before else "")

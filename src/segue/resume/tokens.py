@@ -29,17 +29,19 @@ MARGIN = 1.01
 
 
 def tokens(text: str) -> int:
+    """Estimate the tokens of a text, rounded up with a margin; 0 for an empty one."""
     return int(weigh(text) * MARGIN) + 1 if text else 0
 
 
 @lru_cache(maxsize=20_000)
 def weigh(text: str) -> float:
-    """The estimate before it is rounded; those of parts add up to that of the whole."""
+    """Estimate the tokens of a text without rounding; the estimates of its parts add up to that of the whole."""
     return sum(map(_piece, _PIECE.findall(text)))
 
 
 @lru_cache(maxsize=100_000)
 def _piece(piece: str) -> float:
+    """Estimate the tokens of one piece: a word, a number, spaces or punctuation."""
     if not piece.isascii():
         return max(1.1, len(piece.strip().encode()) * _PER_BYTE)
     last = piece[-1]
@@ -51,6 +53,7 @@ def _piece(piece: str) -> float:
 
 
 def _word(piece: str) -> float:
+    """Estimate the tokens of a word by its length, its capitals and the character before it."""
     first = piece[0]
     letters = piece if first.isalpha() else piece[1:]
     if letters.isupper() and len(letters) > 1:
@@ -67,5 +70,6 @@ def _word(piece: str) -> float:
 
 
 def _by_length(table: tuple[float, ...], length: int) -> float:
+    """Return the table's estimate for this length; beyond its end a fixed rate per letter is added."""
     over = length - len(table)
     return table[length - 1] if over <= 0 else table[-1] + over * _PER_LETTER

@@ -154,12 +154,12 @@ _COMMON = frozenset(
 
 
 def words(text: str) -> frozenset[str]:
-    """Return the words that tell what a text is about."""
+    """Return the words of a text in lower case, without common ones."""
     return frozenset(word.lower() for word in WORD.findall(text)) - _COMMON
 
 
 def subjects(facts: SessionFacts) -> dict[str, float]:
-    """Return what the session was about: words by the number of messages in which they stand."""
+    """Return the weight of each word that the session was about, by the number of messages in which it stands."""
     count: Counter[str] = Counter()
     for _, message in groupby(facts.sentences, key=lambda sentence: sentence.number):
         count.update({word for sentence in message for word in words(sentence.text)})
@@ -170,7 +170,7 @@ def subjects(facts: SessionFacts) -> dict[str, float]:
 
 
 def recency(number: int, length: int) -> float:
-    """Return what a line is worth for its place: the end of the record matters more."""
+    """Return the value of a line for its place in the record; the end counts more."""
     return NEWEST * math.exp(-(length - number) / (FADING * length + 1)) + LATE * number / max(1, length)
 
 

@@ -33,6 +33,7 @@ class SnapshotDiff:
 
 
 def compare(before: Snapshot, after: Snapshot) -> SnapshotDiff:
+    """Return the differences between two snapshots in tasks, decisions, errors, files, tests and usage."""
     return SnapshotDiff(
         workflow_id=after.checkpoint.workflow_id,
         before=before.checkpoint.id,
@@ -42,6 +43,7 @@ def compare(before: Snapshot, after: Snapshot) -> SnapshotDiff:
 
 
 def _changes(about: About, before: Mapping[str, Value], after: Mapping[str, Value]) -> Iterator[Change]:
+    """Yield a change for each name that was added, removed or has another value."""
     for name, value in after.items():
         if name not in before:
             yield Change(about=about, sign="+", name=name, after=value)
@@ -53,10 +55,12 @@ def _changes(about: About, before: Mapping[str, Value], after: Mapping[str, Valu
 
 
 def _tasks(snapshot: Snapshot) -> dict[str, Value]:
+    """Return the status of each task by its id and title."""
     return {f"[{task.id}] {task.title}": str(task.status) for task in snapshot.checkpoint.tasks}
 
 
 def _decisions(snapshot: Snapshot) -> dict[str, Value]:
+    """Return the type of each decision by its description, with a mark if it was withdrawn."""
     return {
         each.description: each.decision_type + (", taken back" if each.superseded_by else "")
         for each in _found(snapshot).decisions
@@ -64,10 +68,12 @@ def _decisions(snapshot: Snapshot) -> dict[str, Value]:
 
 
 def _errors(snapshot: Snapshot) -> dict[str, Value]:
+    """Return the resolution of each error by its message."""
     return {each.error_message: each.resolution for each in _found(snapshot).errors}
 
 
 def _files(snapshot: Snapshot) -> dict[str, Value]:
+    """Return the action on each changed file by its path; empty without git state."""
     git = snapshot.checkpoint.git
     if git is None:
         return {}
@@ -76,10 +82,12 @@ def _files(snapshot: Snapshot) -> dict[str, Value]:
 
 
 def _action(change: FileChange) -> str:
+    """Return the action on an uncommitted file, with a mark if it is staged."""
     return f"{change.action}, staged" if change.staged else change.action
 
 
 def _tests(snapshot: Snapshot) -> dict[str, Value]:
+    """Return the test phase, the known counts and each failing test; empty if no tests ran."""
     tests = _found(snapshot).tests
     if tests is None:
         return {}
@@ -88,6 +96,7 @@ def _tests(snapshot: Snapshot) -> dict[str, Value]:
 
 
 def _usage(snapshot: Snapshot) -> dict[str, Value]:
+    """Return the known figures of the usage by name."""
     usage = snapshot.checkpoint.usage
     return _known(
         {
@@ -102,10 +111,12 @@ def _usage(snapshot: Snapshot) -> dict[str, Value]:
 
 
 def _known(numbers: Mapping[str, Value | None]) -> dict[str, Value]:
+    """Return the numbers that are not None."""
     return {name: number for name, number in numbers.items() if number is not None}
 
 
 def _found(snapshot: Snapshot) -> Findings:
+    """Return the snapshot's findings, or empty ones."""
     return snapshot.findings or Findings(checkpoint_id=snapshot.checkpoint.id)
 
 

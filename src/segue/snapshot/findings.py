@@ -33,20 +33,23 @@ class Calendar:
     """The events at which tasks began, oldest first."""
 
     def at(self, seq: int) -> datetime:
+        """Return the time of an event, or the default if it is unknown."""
         return self.times.get(seq, self.default)
 
     def task(self, seq: int) -> TaskId | None:
+        """Return the task that was current at an event, or None before the first."""
         index = bisect_right(self.starts, seq, key=lambda start: start[0])
         return self.starts[index - 1][1] if index else None
 
 
 def seqs_of(facts: SessionFacts) -> set[int]:
-    """The events whose time a snapshot's findings need."""
+    """Return the numbers of the events whose time the findings need."""
     tests = {facts.tests.number} if facts.tests else set[int]()
     return tests | {each.number for each in (*facts.decisions, *facts.errors)}
 
 
 def decisions_of(facts: SessionFacts, calendar: Calendar) -> tuple[Decision, ...]:
+    """Return the decisions in the stored form, with id, time and task."""
     names = _names("decision", facts.decisions)
     return tuple(_decision(name, fact, calendar) for name, fact in zip(names, facts.decisions, strict=True))
 
@@ -58,11 +61,12 @@ def errors_of(facts: SessionFacts, calendar: Calendar) -> tuple[ErrorRecord, ...
 
 
 def tests_of(facts: SessionFacts, calendar: Calendar) -> TestState | None:
+    """Return the test state in the stored form, or None if no tests ran."""
     return _tests(facts.tests, calendar) if facts.tests else None
 
 
 def own_tests(ran: TestsRan) -> TestFact:
-    """The tests that Segue ran itself, as the compiler tells them."""
+    """Return a test run of Segue in the form that the context compiler reads."""
     return TestFact(
         number=ran.tests.seq or 0,
         command=ran.command,
@@ -75,7 +79,7 @@ def own_tests(ran: TestsRan) -> TestFact:
 
 
 def reviews_of(feedback: Sequence[ReviewerFeedback]) -> Iterator[ReviewFact]:
-    """Reviews as the compiler tells them."""
+    """Yield reviews in the form that the context compiler reads."""
     for each in feedback:
         yield ReviewFact(
             reviewer=each.reviewer_persona,
@@ -87,7 +91,7 @@ def reviews_of(feedback: Sequence[ReviewerFeedback]) -> Iterator[ReviewFact]:
 
 
 def _names(kind: str, facts: Sequence[DecisionFact] | Sequence[ErrorFact]) -> Iterator[str]:
-    """After the event each comes from; several from one event are counted."""
+    """Yield an id for each fact by its event; further ones of one event get a number."""
     seen: Counter[int] = Counter()
     for fact in facts:
         seen[fact.number] += 1
@@ -96,6 +100,7 @@ def _names(kind: str, facts: Sequence[DecisionFact] | Sequence[ErrorFact]) -> It
 
 
 def _decision(name: str, fact: DecisionFact, calendar: Calendar) -> Decision:
+    """Return a decision in the stored form."""
     return Decision(
         id=name,
         timestamp=calendar.at(fact.number),
@@ -112,6 +117,7 @@ def _decision(name: str, fact: DecisionFact, calendar: Calendar) -> Decision:
 
 
 def _error(name: str, fact: ErrorFact, calendar: Calendar) -> ErrorRecord:
+    """Return an error in the stored form."""
     kind = _ERROR_NAME.search(fact.message)
     return ErrorRecord(
         id=name,
@@ -127,7 +133,7 @@ def _error(name: str, fact: ErrorFact, calendar: Calendar) -> ErrorRecord:
 
 
 def counts_in(summary: str) -> dict[str, int]:
-    """What a runner counted: `passing`, `failing`, `pending`, as far as it says."""
+    """Return the counts of a runner's summary by kind (passing, failing, pending); absent ones were not printed."""
     counts: dict[str, int] = {}
     for number, word in _COUNT.findall(summary):
         kind = _COUNTED[word.lower()]
@@ -136,6 +142,7 @@ def counts_in(summary: str) -> dict[str, int]:
 
 
 def _tests(fact: TestFact, calendar: Calendar) -> TestState:
+    """Return a test run in the stored form; counts that the runner did not print are None."""
     counts = counts_in(fact.summary)
     return TestState(
         phase=fact.phase,

@@ -82,6 +82,7 @@ class SessionSnapshot:
 
 
 def session_form(snapshot: Snapshot) -> SessionSnapshot:
+    """Return a snapshot in the documented form of a session snapshot."""
     checkpoint, found = snapshot.checkpoint, _found(snapshot)
     return SessionSnapshot(
         id=checkpoint.id,
@@ -105,16 +106,19 @@ def session_form(snapshot: Snapshot) -> SessionSnapshot:
 
 
 def _found(snapshot: Snapshot) -> Findings:
+    """Return the snapshot's findings, or empty ones."""
     return snapshot.findings or Findings(checkpoint_id=snapshot.checkpoint.id)
 
 
 def _dag_task(task: TaskMark) -> DagTask:
+    """Return a task in the form of the task graph."""
     return DagTask(
         id=task.id, title=task.title, description=task.description, status=task.status, dependencies=task.depends_on
     )
 
 
 def _git(git: GitState) -> SessionGit:
+    """Return the git state in the session snapshot's form."""
     changed = (*git.committed, *git.changes)
     return SessionGit(
         branch=git.branch,
@@ -128,11 +132,13 @@ def _git(git: GitState) -> SessionGit:
 
 
 def _summary(changes: Sequence[FileChange]) -> str:
+    """Return the counts of changed files by action, in one line."""
     counts = Counter(change.action for change in changes)
     return ", ".join(f"{number} {action}" for action, number in counts.items())
 
 
 def _usage(usage: Usage, seconds: float | None) -> SessionUsage:
+    """Return the usage in the session snapshot's form."""
     return SessionUsage(
         tokens_used=usage.input_tokens + usage.output_tokens,
         tokens_remaining_estimate=usage.tokens_remaining,
@@ -196,6 +202,7 @@ class CheckpointEnvelope:
 
 
 def checkpoint_form(snapshot: Snapshot) -> CheckpointEnvelope:
+    """Return a snapshot in the documented form of a checkpoint."""
     checkpoint = snapshot.checkpoint
     return CheckpointEnvelope(
         checkpoint_id=checkpoint.id,
@@ -213,6 +220,8 @@ def checkpoint_form(snapshot: Snapshot) -> CheckpointEnvelope:
 
 
 def _state(checkpoint: Checkpoint, found: Findings) -> EnvelopeState:
+    """Return the files, tests and standing decisions of a checkpoint; an uncommitted change replaces a committed
+    one."""
     git, tests = checkpoint.git, found.tests
     # What is not committed yet is the later word on a file.
     actions = {change.path: change.action for change in (*git.committed, *git.changes)} if git else {}
@@ -239,6 +248,7 @@ def _state(checkpoint: Checkpoint, found: Findings) -> EnvelopeState:
 
 
 def git_changes(checkpoint: Checkpoint) -> GitChanges:
+    """Return the git part of a checkpoint in full; fields are None or empty without git state."""
     git = checkpoint.git
     return GitChanges(
         branch=git.branch if git else None,

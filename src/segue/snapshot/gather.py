@@ -29,7 +29,7 @@ class Workspace:
 
 
 async def gather(worktree: str | None, ref: str, base: str | None) -> Workspace:
-    """Read and save the worktree. A failure is noted, not raised: a checkpoint without files is better than none."""
+    """Save the worktree under a ref, and read its git state; a failure becomes `problem` and is not raised."""
     if worktree is None:
         return Workspace(problem="There is no worktree yet.")
     if is_half_made(Path(worktree)):
@@ -43,6 +43,7 @@ async def gather(worktree: str | None, ref: str, base: str | None) -> Workspace:
 
 
 async def _with_commits(worktree: Path, git: GitState) -> GitState:
+    """Return the git state with the changes committed since the base; unchanged if there are none or git fails."""
     if git.base is None or git.base == git.head:
         return git
     try:
@@ -81,7 +82,7 @@ def make_checkpoint(
     statuses: Sequence[tuple[TaskId, TaskStatus]],
     workspace: Workspace,
 ) -> Checkpoint:
-    """Everything a successor needs, as one value. `statuses` are the tasks as they stand under the lock."""
+    """Return a checkpoint of all that a successor needs; `statuses` are the tasks' as read under the lock."""
     session = state.sessions[place.session_id]
     status = dict(statuses)
     plan = state.plan
@@ -122,12 +123,14 @@ def make_checkpoint(
 
 
 def _progress(state: WorkflowState, finished: Sequence[TaskId]) -> str:
+    """Return how far the plan is, in one phrase."""
     if state.plan is None:
         return "a plan waits for approval" if state.planning and state.planning.proposed else "no plan is made yet"
     return f"{len(finished)} of {len(state.plan.tasks)} tasks are done"
 
 
 def _next_steps(state: WorkflowState, status: Mapping[TaskId, TaskStatus]) -> tuple[str, ...]:
+    """Return the titles of the next open tasks, or the step that the plan needs."""
     if (planning := state.planning) is not None:
         return ("Approve or reject the plan",) if planning.proposed else ("Make a plan",)
     tasks = state.plan.tasks if state.plan else ()
@@ -135,15 +138,17 @@ def _next_steps(state: WorkflowState, status: Mapping[TaskId, TaskStatus]) -> tu
 
 
 def _mark(task: Task, status: TaskStatus, whole: bool) -> TaskMark:
-    """A snapshot stands for itself; other checkpoints need not repeat what the plan says."""
+    """Return a task with its status; only a snapshot (`whole`) keeps its description."""
     description = task.description if whole else ""
     return TaskMark(id=task.id, title=task.title, status=status, depends_on=task.depends_on, description=description)
 
 
 def _title(tasks: Sequence[Task], wanted: TaskId | None) -> str:
+    """Return the title of a task, or an empty text."""
     return next((task.title for task in tasks if task.id == wanted), "")
 
 
 def _in_flight(session: SessionState) -> PromptId | None:
+    """Return the last prompt that was sent and not answered, or None."""
     sent = [name for name, prompt in session.prompts.items() if prompt.status is PromptStatus.SENT]
     return sent[-1] if sent else None

@@ -14,7 +14,7 @@ KINDS = ("prompt.sent", "user.spoke", "agent.message", "agent.summarised", "tool
 
 
 def messages(records: Iterable[e.Record], words: Mapping[PromptId, e.PromptQueued]) -> tuple[Message, ...]:
-    """Oldest first, as the records are; the pieces in which an agent's message was written down are one again."""
+    """Return the messages of these records in order; the pieces of an agent's message are joined."""
     told: list[Message] = []
     before: e.Record | None = None
     for record in records:
@@ -28,11 +28,13 @@ def messages(records: Iterable[e.Record], words: Mapping[PromptId, e.PromptQueue
 
 
 def _goes_on(before: e.Record, record: e.Record) -> bool:
+    """Return True if both records are pieces of one message of the agent."""
     spoken = isinstance(before.event, e.AgentMessage) and isinstance(record.event, e.AgentMessage)
     return spoken and before.session_id == record.session_id
 
 
 def _said(record: e.Record, words: Mapping[PromptId, e.PromptQueued]) -> Message | None:
+    """Return the message of one record, or None; a sent prompt's text comes from `words`."""
     match record.event:
         case e.PromptSent(prompt_id=prompt_id):
             return replace(_message(record, "user", words[prompt_id].text), task_id=words[prompt_id].task_id)
@@ -45,4 +47,5 @@ def _said(record: e.Record, words: Mapping[PromptId, e.PromptQueued]) -> Message
 
 
 def _message(record: e.Record, role: Literal["user", "agent"], text: str) -> Message:
+    """Return a record's message with this role and text."""
     return Message(seq=record.seq, at=record.at, session_id=record.session_id, role=role, text=text)

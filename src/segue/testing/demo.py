@@ -62,7 +62,7 @@ RUN_TESTS = f"{sys.executable} -m unittest -q"
 
 
 def script(signals: Path) -> str:
-    """Write the script of the rehearsal agent; it waits for files that the demo puts into `signals`."""
+    """Return the script of the rehearsal agent, which waits for files that the demo creates in `signals`."""
 
     def turn(match: str, *steps: object) -> dict[str, object]:
         return {"match": match, "do": list(steps)}
@@ -103,10 +103,12 @@ class DemoResult:
 
 
 def completed(task: str) -> Callable[[e.Event], bool]:
+    """Return a condition for the event that completes this task."""
     return lambda event: isinstance(event, e.TaskCompleted) and event.task_id == task
 
 
 def using(tool: str) -> Callable[[e.Event], bool]:
+    """Return a condition for the event of a call of this tool."""
     return lambda event: isinstance(event, e.ToolCalled) and event.tool == tool
 
 
@@ -114,6 +116,7 @@ class Demo:
     """The story of the demo, printed while it is played."""
 
     def __init__(self, root: Path, stage: Stage, out: TextIO) -> None:
+        """Create the folder for signals, and the user with the agent's script."""
         self.stage = stage
         self.signals = root / "signals"
         self.signals.mkdir()
@@ -123,6 +126,7 @@ class Demo:
         self._kills = 0
 
     def play(self) -> DemoResult:
+        """Play all scenes, and return the result."""
         self.say("Segue runs a coding agent, pulls the plug on it, and carries on.")
         self.begin()
         self.pause_and_resume()
@@ -162,6 +166,7 @@ class Demo:
         self.tell(f"session {resumed.session_number}, run {resumed.run}: {resumed.reason}")
 
     def answer(self) -> None:
+        """Wait for the agent's question, and approve it."""
         self.step("A question: the agent waits until you answer")
         asked = self.work.until(e.PermissionRequested).event
         assert isinstance(asked, e.PermissionRequested)
@@ -172,6 +177,7 @@ class Demo:
         self.tick("Give it a command line")
 
     def kill_in_the_middle(self) -> None:
+        """Kill the server with SIGKILL while the agent works on a task."""
         self.step("The plug is pulled: kill -9 on the server, in the middle of “Teach it Kelvin”")
         self.work.until(using("execute"))
         self.tell(f"convert.py is changed, its tests are running; {self.processes()}")
@@ -205,7 +211,7 @@ class Demo:
         self.tick("Write the guide")
 
     def add_up(self) -> DemoResult:
-        """Count tasks, losses and processes, and stop the server."""
+        """Run the tests, count tasks, losses and processes, stop the server, and return the result."""
         self.step("What is there now")
         view = self.work.view
         assert view.worktree is not None
@@ -220,7 +226,7 @@ class Demo:
         return result
 
     def result(self, view: WorkflowView, found: Reckoning, tests: bool) -> DemoResult:
-        """Make the result; it is ok without faults."""
+        """Return the result, which is ok if all tasks are done, tests pass and the audit found no fault."""
         done = view.tasks_done == view.tasks_total == TASKS
         return DemoResult(
             ok=done and tests and not found.faults and self._kills == 1,
@@ -254,37 +260,47 @@ class Demo:
     # ── words ───────────────────────────────────────────────────────────────────────────────────────
 
     def processes(self) -> str:
+        """Return the number of the agent's processes as a phrase."""
         count = len(self.work.processes())
         return f"{count or 'no'} process{'' if count == 1 else 'es'} of the agent"
 
     def progress(self, view: WorkflowView) -> str:
+        """Return the number of done tasks as a phrase."""
         return f"{view.tasks_done} of {view.tasks_total} tasks done"
 
     def seconds(self) -> float:
+        """Return the seconds since the demo began."""
         return monotonic() - self._started
 
     def step(self, text: str) -> None:
+        """Print the title of a scene."""
         self.say(f"\n{text}.")
 
     def tell(self, text: str) -> None:
+        """Print a line of the story, indented."""
         self.say(f"    {text}")
 
     def tick(self, text: str) -> None:
+        """Print a line with a tick."""
         self.say(f"  ✓ {text}")
 
     def command(self, text: str) -> None:
+        """Print a command as if typed."""
         self.say(f"  $ {text}")
 
     def quote(self, text: str) -> None:
+        """Print a quoted line."""
         self.say(f"      │ {text}")
 
     def say(self, text: str) -> None:
+        """Print a line of the story at once."""
         self._out.write(f"{text}\n")
         self._out.flush()
 
 
 def main() -> int:
-    """Play the demo; remove its directory after a success."""
+    """Play the demo, and return the exit code: 0 if all is well, 130 if interrupted. Its directory stays only after a
+    fault."""
     parser = argparse.ArgumentParser("segue demo", description="Play the whole story on the rehearsal agent.")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON; the story goes to stderr")
     options = parser.parse_args()
@@ -308,7 +324,7 @@ def main() -> int:
 
 
 def tell(root: Path, out: TextIO) -> DemoResult:
-    """Play the story; print the error of one that fails, and return an empty result."""
+    """Play the story, and return its result; an error is printed, and the result is then empty and not ok."""
     try:
         with Stage(root / "stage") as stage:
             return Demo(root, stage, out).play()

@@ -25,7 +25,8 @@ class Count:
 
 
 def count(journal: Sequence[RecordView], agent: Sequence[DiaryEntry], client: Sequence[DiaryEntry]) -> Count:
-    """Compare one workflow's journal with the diaries of its agent and of its client."""
+    """Compare a workflow's journal with both diaries: acknowledged facts that it lacks, and facts that occur more than
+    once."""
     done = list(_done(journal))
     written = {fact_of(record) for record in journal} | {line_of(record) for record in journal} | set(done)
     claims = [*_claims_of_client(client), *_claims_of_agent(journal, agent)]
@@ -44,7 +45,7 @@ def count(journal: Sequence[RecordView], agent: Sequence[DiaryEntry], client: Se
 
 
 def fact_of(record: RecordView) -> Fact:
-    """Return the fact of a journal line; the line itself where only followers see it."""
+    """Return the fact that a journal event proves; for an event that only followers see, the event itself."""
     match record.event:
         case e.WorkflowCreated(slug=slug):
             return ("workflow", slug)
@@ -71,6 +72,7 @@ def fact_of(record: RecordView) -> Fact:
 
 
 def line_of(record: RecordView) -> Fact:
+    """Return the journal event itself as a fact: its number and hash."""
     return ("event", str(record.seq), record.hash)
 
 
@@ -97,7 +99,7 @@ Claim = tuple[Fact, Fact]
 
 
 def _claims_of_client(client: Sequence[DiaryEntry]) -> Iterator[Claim]:
-    """Yield the claims of the client's diary."""
+    """Yield the facts that the client's diary claims, each with the fact that would prove it."""
     for entry in client:
         if entry.kind == "delivered":
             for fact, line in entry["events"]:
@@ -107,6 +109,7 @@ def _claims_of_client(client: Sequence[DiaryEntry]) -> Iterator[Claim]:
 
 
 def _acknowledged(entry: DiaryEntry) -> Fact | None:
+    """Return the fact that an acknowledgement in the client's diary claims, or None."""
     match entry.kind:
         case "created":
             return ("workflow", entry["slug"])
@@ -129,7 +132,7 @@ def _acknowledged(entry: DiaryEntry) -> Fact | None:
 
 
 def _claims_of_agent(journal: Sequence[RecordView], agent: Sequence[DiaryEntry]) -> Iterator[Claim]:
-    """Yield the claims of the agent's diary."""
+    """Yield the facts that the agent's diary claims, each with the fact that would prove it."""
     requests = {r.event.call_id: r.event.request_id for r in journal if isinstance(r.event, e.PermissionRequested)}
     for entry in agent:
         if entry.kind == "prompt" and entry["prompt_id"]:

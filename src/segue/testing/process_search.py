@@ -14,12 +14,13 @@ ON_LINUX = sys.platform == "linux"
 
 
 def carrying(name: str, value: str) -> set[int]:
-    """Find living processes that were started with this environment variable."""
+    """Return the living processes, without this one, that were started with this environment variable."""
     mark = f"{name}={value}".encode()
     return {pid for pid, words in _environments() if mark in words and pid != os.getpid()}
 
 
 def _environments() -> list[tuple[int, list[bytes]]]:
+    """Return each living process with its environment."""
     if ON_LINUX:
         return [(pid, _environment(pid)) for pid, process in process_table().items() if not process.ended]
     listing = subprocess.run(["ps", "-Eww", "-axo", "pid=,command="], capture_output=True, check=False).stdout
@@ -27,6 +28,7 @@ def _environments() -> list[tuple[int, list[bytes]]]:
 
 
 def _environment(pid: int) -> list[bytes]:
+    """Return the environment of a process; empty if it cannot be read."""
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
@@ -34,7 +36,7 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def left_over(find: Callable[[], set[int]], within: float) -> set[int]:
-    """Wait until `find` finds no process; return those that remain after the time limit."""
+    """Wait until `find` finds no process, at most `within` seconds; return the processes that remain."""
     deadline = monotonic() + within
     while left := find():
         for pid in left:
@@ -44,7 +46,7 @@ def left_over(find: Callable[[], set[int]], within: float) -> set[int]:
 
 
 def ends_within(pid: int, seconds: float) -> bool:
-    """Wait for the end of any process, not only of a child."""
+    """Wait for the end of any process, not only a child; return True if it ended in time."""
     try:
         return _pidfd_ends(pid, max(0.0, seconds)) if ON_LINUX else _kqueue_ends(pid, max(0.0, seconds))
     except ProcessLookupError:
@@ -52,6 +54,7 @@ def ends_within(pid: int, seconds: float) -> bool:
 
 
 def _pidfd_ends(pid: int, seconds: float) -> bool:
+    """Return True if the process ends in time, on Linux."""
     assert sys.platform == "linux"
     descriptor = os.pidfd_open(pid)
     try:
@@ -61,6 +64,7 @@ def _pidfd_ends(pid: int, seconds: float) -> bool:
 
 
 def _kqueue_ends(pid: int, seconds: float) -> bool:
+    """Return True if the process ends in time, on macOS."""
     assert sys.platform != "linux"
     queue = select.kqueue()
     try:

@@ -34,7 +34,7 @@ class Reckoning:
 
 
 def reckon(stage: Stage, work: Work) -> Reckoning:
-    """Compare diaries, processes, rows and journal of a workflow that is not running."""
+    """Examine a workflow that is not running: losses, duplicates, leftover processes, and rows against the journal."""
     journal, verification = work.journal(), work.verify()
     counted = count(journal, work.agent_diary(), work.client_diary())
     attempts = [record.event.attempt for record in journal if isinstance(record.event, RunStarted)]
@@ -50,6 +50,7 @@ def reckon(stage: Stage, work: Work) -> Reckoning:
 
 
 def _disagreements(work: Work, journal: Sequence[RecordView]) -> list[str]:
+    """Return each row that differs from the state folded from the journal, as a sentence."""
     view = work.view
     # The study of the last snapshot may have added an event since the journal was read.
     state = fold(_records(work, journal if len(journal) == view.head else work.journal()[: view.head]))
@@ -68,6 +69,7 @@ def _disagreements(work: Work, journal: Sequence[RecordView]) -> list[str]:
 
 
 def _records(work: Work, journal: Sequence[RecordView]) -> list[Record]:
+    """Convert events as followers get them to records of the journal."""
     return [
         Record(
             workflow_id=work.id,

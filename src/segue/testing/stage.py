@@ -35,7 +35,7 @@ _GIT = {
 
 
 def start_process(variables: Mapping[str, str]) -> Server:
-    """Start a server as `segue up` does, with these variables."""
+    """Start a server as `segue up` does, with these variables, and return it."""
     with _variables(variables):
         return client.start_server()
 
@@ -65,6 +65,7 @@ class Stage:
         self._variables = variables or {}
 
     def __enter__(self) -> Self:
+        """Create the data directory with its settings and a repository, and hide the user's own environment."""
         self.home.mkdir(mode=0o700, parents=True)
         (self.home / "segue.toml").write_text(self._settings)
         self._make_repository()
@@ -83,6 +84,7 @@ class Stage:
     # ── the repository ──────────────────────────────────────────────────────────────────────────────
 
     def _make_repository(self) -> None:
+        """Create a git repository with one commit."""
         self.repository.mkdir(parents=True)
         self.git("init", "--quiet", "--initial-branch=main")
         for name, value in _GIT.items():
@@ -92,6 +94,7 @@ class Stage:
         self.git("commit", "--quiet", "-m", "Begin")
 
     def git(self, *words: str, directory: Path | None = None) -> str:
+        """Run git in the repository, or another directory, and return its output; raise an error if it fails."""
         command = ["git", "--no-pager", "-C", str(directory or self.repository), *words]
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         return subprocess.run(command, check=True, capture_output=True, text=True, env=inherited).stdout
@@ -111,7 +114,8 @@ class Stage:
         return client.find()
 
     def up(self, **variables: str) -> Server:
-        """Start the server with variables; wait first for the exit of one that was killed."""
+        """Start the server with these variables, and return it; a killed one's exit is awaited first, a failed start
+        counts as death."""
         self.mourn()
         try:
             server = self._start({**self._variables, **variables})
@@ -127,12 +131,12 @@ class Stage:
         self._pid = None
 
     def kill(self) -> None:
-        """Kill the server with SIGKILL."""
+        """Kill the server with SIGKILL, and wait for its exit and its agents'."""
         os.kill(self.server.pid, signal.SIGKILL)
         self.mourn()
 
     def mourn(self) -> None:
-        """Wait for the exit of a killed server and its agents; processes that remain are orphans."""
+        """Wait for the exit of a server and its agents, and count the death; processes that remain are orphans."""
         if self._pid is None:
             return
         if not ends_within(self._pid, GONE_WITHIN):
@@ -142,6 +146,7 @@ class Stage:
         self.orphans |= left_over(self._agents, GONE_WITHIN)
 
     def _agents(self) -> set[int]:
+        """Return the processes of all workflows' agents."""
         return set[int]().union(*(work.processes() for work in self.works))
 
     # ── users ─────────────────────────────────────────────────────────────────────────────
@@ -166,6 +171,7 @@ def _own_environment(home: Path) -> Generator[None]:
 
 @contextmanager
 def _variables(variables: Mapping[str, str]) -> Generator[None]:
+    """Set environment variables for the time of the context."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

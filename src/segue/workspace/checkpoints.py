@@ -56,6 +56,7 @@ class _Borrowed:
         self._env = {"GIT_INDEX_FILE": str(file)}
 
     def git(self, *args: str, input: str | None = None) -> str:
+        """Run git in the worktree on this copy of the index, and return its output; raise an error if git fails."""
         return self.calls.git(*args, cwd=self.worktree, env=self._env, input=input)
 
     def refresh(self) -> None:
@@ -76,7 +77,7 @@ class _Borrowed:
         return self.git("ls-files", "-z", "--stage", "--", *paths).split("\0")[:-1]
 
     def take_in(self, paths: list[str]) -> list[str]:
-        """Store the current content of these files, and return those that cannot be stored."""
+        """Store the current content of these files in the index; return the paths that git cannot read or filter."""
         if not paths:
             return []
         answer = self.calls.ask(
@@ -107,6 +108,7 @@ class _Draft:
     """Paths whose content in the tree differs from the worktree, and how to show them to people."""
 
     def names(self) -> tuple[str, ...]:
+        """Return the names of what the checkpoint leaves out, sorted."""
         return tuple(sorted(self.left_out.values()))
 
 
@@ -119,10 +121,12 @@ class _Sorting:
     left_out: dict[str, str] = field(default_factory=dict[str, str])
 
     def leave_out(self, path: str, why: str = "") -> None:
+        """Note that a path is not saved, by its readable name and the reason."""
         self.left_out[path] = f"{readable(path)}{why}"
 
     def sort(self, entry: ChangedPath) -> None:
-        """Decide how one changed path is stored."""
+        """Note how one changed path is saved: stored anew, removed, kept as in HEAD or left out; a staged one is in the
+        index."""
         if entry.untracked and entry.path.endswith("/"):
             self.leave_out(entry.path.rstrip("/"), _NESTED)
         elif entry.untracked and is_secret(entry.path):
@@ -139,11 +143,13 @@ class _Sorting:
 
 
 async def save(worktree: Path, ref: str, message: str) -> SavedTree:
-    """Store the worktree, untracked files included, under a hidden ref; an unchanged tree keeps its commit."""
+    """Store the worktree with its untracked files under a hidden ref; a ref that has this tree and HEAD keeps its
+    commit."""
     return await in_thread(lambda calls: _save(calls, worktree, ref, message))
 
 
 def _save(calls: Calls, worktree: Path, ref: str, message: str) -> SavedTree:
+    """Store the worktree under the ref in one thread; see `save`."""
     with _drafted(calls, worktree) as draft:
         return _stored(draft, ref, message)
 
@@ -156,6 +162,7 @@ async def save_with_state(worktree: Path, ref: str, message: str, base: str | No
 def _save_with_state(
     calls: Calls, worktree: Path, ref: str, message: str, base: str | None
 ) -> tuple[GitState, SavedTree]:
+    """Store the worktree and return its git state in one thread; see `save_with_state`."""
     with _drafted(calls, worktree, renames=True) as draft:
         return state_of(draft.now, base), _stored(draft, ref, message)
 
@@ -166,6 +173,7 @@ async def tree_of(worktree: Path) -> str:
 
 
 def _tree_of(calls: Calls, worktree: Path) -> str:
+    """Return the id of the tree that the worktree would be saved as; no ref is changed."""
     with _drafted(calls, worktree) as draft:
         return draft.tree
 
@@ -179,6 +187,8 @@ async def restore(worktree: Path, commit: str) -> tuple[str, ...]:
 
 
 def _restore(calls: Calls, worktree: Path, commit: str) -> tuple[str, ...]:
+    """Restore the ignore rules, then all other files, and verify the result; return the names of files left as they
+    are."""
     target = _tree_in(calls, worktree, commit)
     # Restore the ignore rules first: a file that they ignore was never saved, and must not be removed as new.
     with _drafted(calls, worktree) as draft:
@@ -191,6 +201,8 @@ def _restore(calls: Calls, worktree: Path, commit: str) -> tuple[str, ...]:
 
 @contextmanager
 def _drafted(calls: Calls, worktree: Path, *, renames: bool = False) -> Generator[_Draft]:
+    """Yield the worktree as a tree and its index, made on a copy of the index; paths that cannot be saved are left
+    out."""
     with _borrowed(calls, worktree) as (index, loan):
         now = index.status(renames=renames)
         if loan:
@@ -210,6 +222,8 @@ def _drafted(calls: Calls, worktree: Path, *, renames: bool = False) -> Generato
 
 @contextmanager
 def _borrowed(calls: Calls, worktree: Path) -> Generator[tuple[_Borrowed, Loan | None]]:
+    """Yield a temporary copy of the index and its loan; without an index it is read from HEAD, if any, and the loan is
+    None."""
     real = _noted_index(worktree)
     if real is None:
         real = worktree / calls.git("rev-parse", "--git-path", "index", cwd=worktree).removesuffix("\n")
@@ -223,10 +237,8 @@ def _borrowed(calls: Calls, worktree: Path) -> Generator[tuple[_Borrowed, Loan |
 
 
 def _noted_index(worktree: Path) -> Path | None:
-    """Return the index of a linked worktree, read from its `.git` file.
-
-    A checkpoint follows every task, so saving a call of git matters. Any other kind of repository is left to git.
-    """
+    """Return the path of a linked worktree's index from its `.git` file, which saves a call of git; None for other
+    repositories."""
     try:
         note = os.fsdecode((worktree / ".git").read_bytes())
     except OSError:
@@ -237,6 +249,7 @@ def _noted_index(worktree: Path) -> Path | None:
 
 @contextmanager
 def _unpacked(calls: Calls, worktree: Path, tree: str) -> Generator[_Borrowed]:
+    """Yield a temporary index that holds this tree."""
     with owned_directory("segue-index") as folder:
         index = _Borrowed(calls, worktree, folder / "index")
         index.git("read-tree", tree)
@@ -244,16 +257,19 @@ def _unpacked(calls: Calls, worktree: Path, tree: str) -> Generator[_Borrowed]:
 
 
 def _taken_out(some_object: str, path: str) -> str:
+    """Return the index line that removes a path."""
     return f"{ABSENT} {some_object}\t{path}"
 
 
 def _as_in_head(entry: ChangedPath) -> str:
+    """Return the index line that sets a path as HEAD has it; HEAD without the path means that it is removed."""
     if entry.in_head == ABSENT:
         return _taken_out(entry.head_object, entry.path)
     return f"{entry.in_head} {entry.head_object} 0\t{entry.path}"
 
 
 def _stored(draft: _Draft, ref: str, message: str) -> SavedTree:
+    """Commit the draft's tree under the ref, and return the commit; a ref with this tree and HEAD keeps its commit."""
     calls, worktree = draft.index.calls, draft.index.worktree
     commit = _commit(draft, message)
     crash_point("checkpoint.before_ref")
@@ -266,13 +282,14 @@ def _stored(draft: _Draft, ref: str, message: str) -> SavedTree:
 
 
 def _commit(draft: _Draft, message: str) -> str:
+    """Create a commit of the draft's tree with HEAD, if any, as parent, and return its id; no ref is changed."""
     parents = ["-p", draft.now.head] if draft.now.head else []
     arguments = ["commit-tree", "--no-gpg-sign", *parents, "-F", "-", draft.tree]
     return draft.index.calls.git(*arguments, cwd=draft.index.worktree, env=_AUTHOR, input=message).strip()
 
 
 def _commit_with_tree(draft: _Draft, ref: str) -> str | None:
-    """Return the commit under this ref, if it has this tree and this HEAD."""
+    """Return the commit under this ref if it has the draft's tree and HEAD, else None."""
     form = "--format=%(objectname) %(tree) %(parent)"
     found = draft.index.calls.git("for-each-ref", form, ref, cwd=draft.index.worktree)
     commit, _, rest = found.strip().partition(" ")
@@ -285,6 +302,7 @@ async def tree_in(repository: Path, commit: str) -> str:
 
 
 def _tree_in(calls: Calls, repository: Path, commit: str) -> str:
+    """Return the id of the tree of a commit; raise WorkspaceError if the repository lacks the commit."""
     answer = calls.ask("rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}", cwd=repository)
     if answer.code != 0:
         raise WorkspaceError(
@@ -301,7 +319,7 @@ def _sparing(draft: _Draft, target: str) -> str:
 
 
 def _grafted(like: _Borrowed, tree: str, other: str, paths: list[str]) -> str:
-    """Return a tree with the content of another one at these paths."""
+    """Return a tree with another one's content at these paths; the tree itself if nothing differs there."""
     calls, worktree = like.calls, like.worktree
     with _unpacked(calls, worktree, tree) as index, _unpacked(calls, worktree, other) as source:
         before, after = index.entries(*paths), source.entries(*paths)
@@ -312,18 +330,22 @@ def _grafted(like: _Borrowed, tree: str, other: str, paths: list[str]) -> str:
 
 
 def _removal(line: str) -> str:
+    """Return the index line that removes the path of an entry."""
     description, _, path = line.partition("\t")
     return _taken_out(description.split()[1], path)
 
 
 def _move(draft: _Draft, target: str) -> None:
-    """Change the files from the drafted tree to another one; git refuses before anything is lost."""
+    """Change the worktree from the drafted tree to another; raise git's error, with nothing lost, if a file is in the
+    way."""
     if target != draft.tree:
         draft.index.refresh()
         draft.index.git("read-tree", "-m", "-u", "--no-recurse-submodules", draft.tree, target)
 
 
 def _verify(draft: _Draft) -> None:
+    """Raise WorkspaceError if files are left that the tree lacks, or missing that it has; those left out do not
+    count."""
     # Git only warns about files that it could not remove.
     wrong = [
         readable(entry.path)

@@ -36,7 +36,8 @@ class Commit:
 
 
 async def commit_all(worktree: Path, wanted: Commit) -> Committed | None:
-    """Commit everything but secret files and nested repositories; return None if nothing changed."""
+    """Commit everything but secret files and nested repositories; return None if nothing changed, raise on a wrong
+    branch."""
     now = await status(worktree, renames=False)
     if now.branch != wanted.branch:
         raise WorkspaceError(f"The worktree is on {now.branch}, not on {wanted.branch}.", hint="Switch it back.")
@@ -62,6 +63,7 @@ async def difference(worktree: Path, before: str, after: str) -> str:
 
 
 async def _stage(worktree: Path, entries: tuple[ChangedPath, ...]) -> None:
+    """Stage all changes, and unstage what stays out."""
     left_out = [f":(top,exclude,literal){entry.path.rstrip('/')}" for entry in entries if _stays_out(entry)]
     answer = await ask("add", "--all", "--", ":(top)", *left_out, cwd=worktree)
     if answer.code != 0:
@@ -71,6 +73,7 @@ async def _stage(worktree: Path, entries: tuple[ChangedPath, ...]) -> None:
 
 
 def _stays_out(entry: ChangedPath) -> bool:
+    """Return True for a secret file or a nested repository."""
     nested = entry.untracked and entry.path.endswith("/")
     return nested or is_secret(entry.path)
 
@@ -88,6 +91,7 @@ async def _commit(worktree: Path, wanted: Commit) -> CompletedRun:
 
 
 def _refused(done: CompletedRun) -> WorkspaceError:
+    """Return the error for a failed commit: no name is configured, a timeout, or the output's end."""
     if any(words in done.output.lower() for words in _UNKNOWN):
         hint = 'Tell git who you are: git config --global user.name "…" and user.email "…".'
         return WorkspaceError("git does not know in whose name to commit.", hint=hint)

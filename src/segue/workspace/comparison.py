@@ -33,6 +33,7 @@ async def divergence(worktree: Path, before: GitState, before_tree: str | None =
 
 
 async def _moved(worktree: Path, before: str, now: str) -> str:
+    """Return a sentence on how far HEAD is ahead of or behind an earlier commit, or that this is gone."""
     sentence = f"HEAD moved from {before[:10]} to {now[:10]}"
     counted = await ask("rev-list", "--left-right", "--count", f"{before}...{now}", cwd=worktree)
     if counted.code != 0:
@@ -45,10 +46,12 @@ async def _moved(worktree: Path, before: str, now: str) -> str:
 
 
 def _commits(number: int) -> str:
+    """Return a number of commits as a phrase."""
     return f"{number} commit{'' if number == 1 else 's'}"
 
 
 def _changes_differ(before: GitState, now: GitState) -> list[str]:
+    """Return sentences on the paths that are changed now and were not, or in another way, or the reverse."""
     old = {change.path: change.action for change in before.changes}
     new = {change.path: change.action for change in now.changes}
     return [
@@ -59,7 +62,7 @@ def _changes_differ(before: GitState, now: GitState) -> list[str]:
 
 
 async def between(worktree: Path, before: str, now: str) -> list[str]:
-    """Return the differences between two trees in sentences."""
+    """Return the differences between two trees in sentences, by kind of change; an empty list if they are equal."""
     listing = await git("diff-tree", "-r", "-z", "--name-status", "--no-renames", before, now, cwd=worktree)
     fields = listing.split("\0")[:-1]
     by_verb: dict[str, list[str]] = {}
@@ -69,17 +72,20 @@ async def between(worktree: Path, before: str, now: str) -> list[str]:
 
 
 async def is_on_the_way(worktree: Path, before: str, after: str) -> bool:
-    """Return True if every file has its content from one of two trees."""
+    """Return True if every file of the worktree has its content from one of two trees, False as soon as one differs
+    from both."""
     now = await tree_of(worktree)
     return not (await _differing(worktree, before, now) & await _differing(worktree, now, after))
 
 
 async def _differing(worktree: Path, one: str, other: str) -> set[str]:
+    """Return the paths whose content differs between two trees."""
     listing = await git("diff-tree", "-r", "-z", "--name-only", "--no-renames", one, other, cwd=worktree)
     return set(listing.split("\0")[:-1])
 
 
 def _about(paths: list[str], what: str) -> list[str]:
+    """Return one sentence on what happened to these paths, the first few by name; an empty list for no paths."""
     if not paths:
         return []
     if len(paths) == 1:

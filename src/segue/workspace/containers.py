@@ -57,7 +57,8 @@ class FoundContainer:
 
 
 def engine_address(setting: str, environment: Mapping[str, str]) -> str:
-    """Return the address of the engine's socket: as configured, or the usual one of Docker or Podman."""
+    """Return the engine's socket: the setting, else DOCKER_HOST, else a usual one; an address off this machine raises
+    NoEngine."""
     named = setting or environment.get("DOCKER_HOST", "")
     if named:
         address = named if "://" in named else f"{UNIX}{named}"
@@ -71,6 +72,7 @@ def engine_address(setting: str, environment: Mapping[str, str]) -> str:
 
 
 def _usual(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the usual socket paths of Docker and Podman, on Linux and macOS."""
     run = environment.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
     home, temporary = environment.get("HOME", str(Path.home())), environment.get("TMPDIR", "/tmp").rstrip("/")
     return (
@@ -86,6 +88,7 @@ class ContainedProcess:
     """Running command in a container of its own."""
 
     def __init__(self, api: EngineApi, container: str, execution: str, pid: int, stdin: asyncio.StreamWriter) -> None:
+        """Begin to read the container's output and to wait for its end, in two tasks."""
         self.container = container
         self.execution = execution
         self.pid = pid
@@ -107,18 +110,20 @@ class ContainedProcess:
         return await asyncio.shield(self._outcome)
 
     async def terminate(self) -> int | None:
-        """Stop the command, and kill it if it takes longer than the grace."""
+        """Stop the container, killed after the grace; return the exit code, or None if the engine cannot be reached."""
         with suppress(*_UNREACHABLE):
             await self._api.ask("POST", f"/containers/{self.container}/stop", t=_GRACE)
         return await self.wait()
 
     async def let_go(self) -> None:
+        """Stop reading and waiting, and close standard input; the container goes on."""
         for task in (self._listening, self._outcome):
             task.cancel()
         await asyncio.wait((self._listening, self._outcome))
         self.stdin.close()
 
     async def _listen(self) -> None:
+        """Feed the container's output to `stdout` and the tail of stderr until it ends or the engine breaks off."""
         try:
             path = f"/containers/{self.container}/logs"
             async with self._api.follow(path, follow=1, stdout=1, stderr=1) as pieces:
@@ -133,6 +138,8 @@ class ContainedProcess:
             self.stdout.feed_eof()
 
     async def _end(self) -> int | None:
+        """Wait for the container's end; return its exit code, negative for a signal, or None if the engine breaks
+        off."""
         try:
             ended = await self._api.ask("POST", f"/containers/{self.container}/wait", within=inf)
         except _UNREACHABLE:
@@ -182,6 +189,7 @@ async def rejoined(container: str, *, engine: str) -> AsyncGenerator[ContainedPr
 
 @asynccontextmanager
 async def _until_left(api: EngineApi, container: str) -> AsyncGenerator[str]:
+    """Yield the container's id; on exit stop and remove it, within a time limit and without an error if that fails."""
     try:
         yield container
     finally:
@@ -192,6 +200,7 @@ async def _until_left(api: EngineApi, container: str) -> AsyncGenerator[str]:
 
 @asynccontextmanager
 async def _joined(api: EngineApi, container: str, execution: str) -> AsyncGenerator[ContainedProcess]:
+    """Yield the process of a running container; on exit stop reading it, and leave the container as it is."""
     inspected = await api.ask("GET", f"/containers/{container}/json")
     process = ContainedProcess(api, container, execution, inspected["State"]["Pid"], await _speaker(api, container))
     try:
@@ -202,6 +211,7 @@ async def _joined(api: EngineApi, container: str, execution: str) -> AsyncGenera
 
 
 async def _speaker(api: EngineApi, container: str) -> asyncio.StreamWriter:
+    """Open the container's standard input through an exec, and return it as a writer."""
     attached = {"AttachStdin": True, "AttachStdout": True, "AttachStderr": True}
     speaker = await api.ask("POST", f"/containers/{container}/exec", {**attached, "Cmd": ["/bin/sh", "-c", _SPEAK]})
     return await api.hold(f"/exec/{speaker['Id']}/start", {"Detach": False, "Tty": False})
@@ -222,10 +232,12 @@ async def end_container(container: str, *, engine: str) -> None:
 
 
 async def require_engine(engine: str) -> None:
+    """Raise an error if no container engine answers at this address."""
     await EngineApi(engine).ask("GET", "/version")
 
 
 async def _end(api: EngineApi, container: str) -> None:
+    """Stop and remove a container; one that is stopped or gone is no error."""
     for method, path, query in (
         ("POST", f"/containers/{container}/stop", {"t": _GRACE}),
         ("DELETE", f"/containers/{container}", {"force": 1, "v": 1}),
@@ -240,6 +252,8 @@ async def _end(api: EngineApi, container: str) -> None:
 async def _wanted(
     api: EngineApi, command: Sequence[str], directory: Path, execution: str, container: Container
 ) -> dict[str, Any]:
+    """Return the engine's request for a container: command, mounts, user, labels and log, as Docker or Podman needs
+    them."""
     podman = "Podman" in str((await api.ask("GET", "/version")).get("Components"))
     host: dict[str, Any] = {
         "Binds": await mounts_for(directory, container),
@@ -266,11 +280,13 @@ async def _wanted(
 
 
 def _variables(environment: Mapping[str, str]) -> bytes:
+    """Return variables as lines that end with an empty one; values with a line break are left out."""
     lines = [f"{name}={value}" for name, value in environment.items() if "\n" not in value]
     return "".join(f"{line}\n" for line in [*lines, ""]).encode()
 
 
 def _no_image(error: EngineError, image: str) -> WorkspaceError | AgentMissing:
+    """Return AgentMissing if the engine lacks the image, else the error itself."""
     if error.status != _NOT_FOUND:
         return error
     return AgentMissing(

@@ -71,7 +71,7 @@ class EngineApi:
             yield _demultiplexed(exchange.pieces())
 
     async def hold(self, path: str, body: object) -> asyncio.StreamWriter:
-        """Open a connection to the standard input of a command."""
+        """Open a connection to a command's standard input, and return its writer; the caller closes it."""
         with self._in_time(ANSWER_WITHIN), self._reporting_breaks():
             exchange = _Exchange(*await self._connect())
             try:
@@ -87,6 +87,8 @@ class EngineApi:
     async def _exchange(
         self, method: str, path: str, body: object, query: Mapping[str, object]
     ) -> AsyncGenerator["_Exchange"]:
+        """Send a request on a new connection, yield the exchange, and close it; a broken connection raises
+        EngineError."""
         with self._reporting_breaks():
             exchange = _Exchange(*await self._connect())
             try:
@@ -97,6 +99,7 @@ class EngineApi:
 
     @contextmanager
     def _reporting_breaks(self) -> Generator[None]:
+        """Turn a broken connection or a violation of HTTP into EngineError."""
         try:
             yield
         except (OSError, h11.ProtocolError) as error:
@@ -104,12 +107,14 @@ class EngineApi:
 
     @contextmanager
     def _in_time(self, seconds: float) -> Generator[None]:
+        """Raise EngineError if the body takes longer than so many seconds."""
         with anyio.move_on_after(seconds) as scope:
             yield
         if scope.cancelled_caught:
             raise EngineError(f"The container engine at {self.address} did not answer within {seconds:g} seconds.")
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Open a connection to the engine's socket; raise NoEngine with a remedy if that is impossible."""
         try:
             return await asyncio.open_unix_connection(self.address.removeprefix(UNIX))
         except PermissionError as error:
@@ -135,6 +140,7 @@ class _Exchange:
         self.status = 0
 
     async def send(self, method: str, target: str, body: object, more: Mapping[str, str] | None = None) -> None:
+        """Send a request with a JSON body, if any, and set `status` from the response's head."""
         content = b"" if body is None else json.dumps(body).encode()
         headers = {"Host": "engine", "Content-Type": "application/json", "Content-Length": str(len(content))}
         request = h11.Request(method=method, target=target, headers=list({**headers, **(more or {})}.items()))
@@ -144,6 +150,7 @@ class _Exchange:
         self.status = await self._head()
 
     async def _head(self) -> int:
+        """Return the status of the response; skip informational ones except 101."""
         while True:
             match await self._next():
                 case h11.Response(status_code=status):
@@ -156,13 +163,16 @@ class _Exchange:
                     raise h11.RemoteProtocolError("it sent no response")
 
     async def body(self) -> bytes:
+        """Return the rest of the response's body."""
         return b"".join([piece async for piece in self.pieces()])
 
     async def pieces(self) -> AsyncIterator[bytes]:
+        """Yield the response's body piece by piece as it comes."""
         while isinstance(event := await self._next(), h11.Data):
             yield bytes(event.data)
 
     async def _next(self) -> object:
+        """Return the next event of the response, read from the connection as needed."""
         while (event := self._http.next_event()) is h11.NEED_DATA:
             self._http.receive_data(await self._reader.read(_PIECE))
         return event
@@ -173,6 +183,7 @@ class _Exchange:
 
 
 async def _demultiplexed(pieces: AsyncIterator[bytes]) -> AsyncIterator[tuple[int, bytes]]:
+    """Yield complete frames of a container's output, each with the number of its stream."""
     buffer = bytearray()
     async for piece in pieces:
         buffer += piece
@@ -185,11 +196,13 @@ async def _demultiplexed(pieces: AsyncIterator[bytes]) -> AsyncIterator[tuple[in
 
 
 def _target(path: str, query: Mapping[str, object]) -> str:
+    """Return the path with its query; a value that is a dict is encoded as JSON."""
     parameters = {name: json.dumps(value) if isinstance(value, dict) else str(value) for name, value in query.items()}
     return f"{quote(path)}?{urlencode(parameters)}" if parameters else quote(path)
 
 
 def _refuse(answer: EngineResponse) -> None:
+    """Raise EngineError with the engine's message for a status of 400 or more, else do nothing."""
     if answer.status < 400:
         return
     try:

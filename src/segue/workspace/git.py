@@ -79,7 +79,7 @@ class ChangedPath:
     unmerged: bool = False
 
     def apart(self) -> "tuple[ChangedPath, ...]":
-        """Return a rename as two changes: a new path, and a removed one."""
+        """Return a rename as two changes, the new path and the removed one; any other change alone, as it is."""
         if not self.renamed_from:
             return (self,)
         gone = replace(self, path=self.renamed_from, in_worktree=ABSENT, renamed_from="")
@@ -110,7 +110,7 @@ class Calls:
         self._given_up = False
 
     def ask(self, *args: str, cwd: Path, env: Mapping[str, str] | None = None, input: str | None = None) -> GitOutput:
-        """Call git and return its output, even if it fails."""
+        """Call git and return its output, even if it fails; raise WorkspaceError if it does not end in time."""
         words = None if input is None else input.encode("utf-8", "surrogateescape")
         process = self._start(args, cwd, env, subprocess.DEVNULL if words is None else subprocess.PIPE)
         try:
@@ -148,6 +148,8 @@ class Calls:
     def _start(
         self, args: tuple[str, ...], cwd: Path, env: Mapping[str, str] | None, stdin: int
     ) -> "subprocess.Popen[bytes]":
+        """Start git in its own session and without a terminal; raise an error if the calls were given up or git cannot
+        start."""
         inherited = {name: value for name, value in os.environ.items() if name not in _INHERITED}
         with self._turn:
             if self._given_up:
@@ -167,6 +169,7 @@ class Calls:
             return self._process
 
     def _end(self, process: "subprocess.Popen[bytes]") -> None:
+        """Kill the call if it still runs, and close its pipes."""
         with self._turn:
             self._process = None
             process.kill()
@@ -221,15 +224,17 @@ async def repository_root(path: Path) -> Path:
 
 
 async def head_commit(worktree: Path) -> str | None:
-    """Return the commit of HEAD, if there is one."""
+    """Return the commit of HEAD, or None if there is none."""
     return await in_thread(lambda calls: head_of(calls, worktree))
 
 
 def head_of(calls: Calls, worktree: Path) -> str | None:
+    """Return the commit of HEAD, or None if there is none."""
     return calls.git("rev-parse", "--verify", "--quiet", "HEAD^{commit}", cwd=worktree, check=False).strip() or None
 
 
 async def branch_exists(repository: Path, branch: str) -> bool:
+    """Return True if the repository has this local branch."""
     return (await ask("show-ref", "--verify", "--quiet", f"refs/heads/{branch}", cwd=repository)).code == 0
 
 
@@ -239,6 +244,7 @@ async def status(worktree: Path, *, renames: bool = True) -> Status:
 
 
 def status_of(calls: Calls, worktree: Path, *, env: Mapping[str, str] | None = None, renames: bool = True) -> Status:
+    """Return every changed path from one call of `git status`; `env` may name another index."""
     answer = calls.ask(
         *("status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--untracked-files=all"),
         *("--ignore-submodules=none", "--find-renames" if renames else "--no-renames"),
@@ -256,7 +262,7 @@ async def read_state(worktree: Path, base: str | None) -> GitState:
 
 
 def state_of(now: Status, base: str | None) -> GitState:
-    """Convert a status to the form that is stored."""
+    """Convert a status to the form that is stored; raise EmptyRepository if HEAD has no commit."""
     if now.head is None:
         raise EmptyRepository(f"The branch {now.branch} has no commit yet.", hint="Commit something on it.")
     changes = tuple(_change(entry) for entry in now.entries)
@@ -274,10 +280,12 @@ async def committed_between(worktree: Path, base: str, head: str) -> tuple[FileC
 
 
 def _decoded(output: bytes) -> str:
+    """Return git's output as text; bytes that are not UTF-8 stay as surrogates."""
     return output.decode("utf-8", "surrogateescape")
 
 
 def _cannot_call(cwd: Path, error: OSError) -> WorkspaceError:
+    """Return the error for git that cannot be started: no directory, no program, or no permission."""
     if not cwd.is_dir():
         return WorkspaceError(f"The directory {cwd} does not exist.", hint="Bring it back, then try again.")
     if isinstance(error, FileNotFoundError):
@@ -286,6 +294,7 @@ def _cannot_call(cwd: Path, error: OSError) -> WorkspaceError:
 
 
 async def _refuse_what_is_no_checkout(path: Path) -> None:
+    """Raise an error if the path is in no repository, a bare one, or in `.git`; else do nothing."""
     answer = await ask("rev-parse", "--is-bare-repository", "--is-inside-work-tree", cwd=path)
     if "not a git repository" in answer.complaint:
         raise NotARepository(f"{path} is not inside a git repository.", hint="Run `git init` there, or go to another.")
@@ -303,6 +312,7 @@ async def _refuse_what_is_no_checkout(path: Path) -> None:
 
 
 def _parsed(answer: GitOutput) -> Status:
+    """Read the output of `git status --porcelain=v2 -z`; `unopened` are directories that git could not open."""
     headers: dict[str, str] = {}
     entries: list[ChangedPath] = []
     fields = iter(answer.output.split("\0"))
@@ -322,6 +332,7 @@ def _parsed(answer: GitOutput) -> Status:
 
 
 def _entry(field: str, following: Iterator[str]) -> ChangedPath:
+    """Read one changed path; a rename takes the old path from the next field."""
     match field[0]:
         case "?":
             return ChangedPath(path=field[2:], untracked=True)
@@ -349,6 +360,7 @@ def _entry(field: str, following: Iterator[str]) -> ChangedPath:
 
 
 def _change(entry: ChangedPath) -> FileChange:
+    """Convert a changed path to the stored form: created, modified, deleted or renamed."""
     path, staged = readable(entry.path), entry.staged != "."
     if entry.untracked:
         return FileChange(path=path, action="created")

@@ -57,7 +57,7 @@ def process_table() -> dict[int, ProcessEntry]:
 
 
 def read_process(pid: int) -> ProcessEntry | None:
-    """Return one process, from `/proc`."""
+    """Return one process from `/proc`, or None if there is none."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
             fields = file.read().rpartition(b")")[2].split()
@@ -67,12 +67,14 @@ def read_process(pid: int) -> ProcessEntry | None:
 
 
 def _table_from_proc() -> dict[int, ProcessEntry]:
+    """Return every process from `/proc`, by pid."""
     pids = (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208
     found = ((pid, read_process(pid)) for pid in pids)
     return {pid: process for pid, process in found if process}
 
 
 def _table_from_ps() -> dict[int, ProcessEntry]:
+    """Return every process from the output of `ps`, by pid, without `ps` itself."""
     # For macOS; not tested on one yet.
     import subprocess
 
@@ -113,13 +115,15 @@ class Guard:
     """Watch of one guardian over one child and all its descendants."""
 
     def __init__(self, child: int) -> None:
+        """Watch this child; a pipe wakes the guard at the end of any child."""
         self.child = child
         self.code: int | None = None
         self._seen: dict[int, str] = {}
         self._wakeup = _wakeup_at_child_end()
 
     def watch(self, sources: Mapping[int, int], within: float | None = None) -> list[int]:
-        """Wait until the child ends, the time is over, or a source has an event; return the sources with events."""
+        """Wait until the child ends, the time is over, or a source has an event; return the sources with events, or
+        none."""
         poll = select.poll()
         for descriptor, events in {self._wakeup: select.POLLIN, **sources}.items():
             poll.register(descriptor, events)
@@ -145,12 +149,14 @@ class Guard:
         self._reap()
 
     def _still_on(self, deadline: float | None) -> bool:
+        """Collect ended children, and return True if the child runs and the deadline is not over."""
         self._reap()
         if LOOK_EVERY:
             self._members()
         return self.code is None and (deadline is None or time.monotonic() < deadline)
 
     def _members(self) -> set[int]:
+        """Return the living descendants, orphans that were seen earlier included, and remember them."""
         table = process_table()
         known = {pid for pid, started in self._seen.items() if pid in table and table[pid].started == started}
         members = {pid for pid in known | below({os.getpid(), *known}, table) if not table[pid].ended}
@@ -158,7 +164,7 @@ class Guard:
         return members
 
     def _frozen(self) -> set[int]:
-        """Stop all descendants first, so that none creates children while others are killed."""
+        """Stop all descendants, so that none creates children while others are killed; return their pids."""
         stopped: set[int] = set()
         for _ in range(_ROUNDS):
             newcomers = self._members() - stopped
@@ -169,6 +175,7 @@ class Guard:
         return stopped
 
     def _reap(self) -> None:
+        """Collect the exit codes of all ended children, and keep that of the watched child."""
         try:
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 if ended[0] == self.child:
@@ -182,6 +189,7 @@ def _notice(number: int, frame: object) -> None:
 
 
 def _wakeup_at_child_end() -> int:
+    """Return the read end of a pipe that gets a byte at every SIGCHLD."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     os.set_blocking(writer, False)
@@ -191,6 +199,7 @@ def _wakeup_at_child_end() -> int:
 
 
 def _milliseconds_until(deadline: float | None) -> int | None:
+    """Return the poll timeout until the deadline or the next look; None means no timeout."""
     waits = [] if deadline is None else [deadline - time.monotonic()]
     if LOOK_EVERY:
         waits.append(LOOK_EVERY)
@@ -198,6 +207,7 @@ def _milliseconds_until(deadline: float | None) -> int | None:
 
 
 def _adopt_orphans() -> None:
+    """Make this process the parent of orphaned descendants, on Linux; elsewhere do nothing."""
     if ON_LINUX:
         import ctypes
 
@@ -205,6 +215,7 @@ def _adopt_orphans() -> None:
 
 
 def _close_agent_pipes() -> None:
+    """Replace standard input and output with /dev/null; standard error stays."""
     # Otherwise the server would not see the agent close them. Standard error is kept for errors of the guardian.
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
@@ -213,6 +224,7 @@ def _close_agent_pipes() -> None:
 
 
 def _report(status: int, line: str) -> None:
+    """Write a line to the server's status pipe; a closed pipe is no error."""
     try:
         os.write(status, f"{line}\n".encode())
     except BrokenPipeError:
@@ -220,6 +232,7 @@ def _report(status: int, line: str) -> None:
 
 
 def _spawn(command: list[str]) -> int:
+    """Start the command in a session of its own with default signals, and return its pid."""
     return os.posix_spawnp(
         command[0],
         command,
@@ -231,11 +244,12 @@ def _spawn(command: list[str]) -> int:
 
 
 def _exit_code(code: int | None) -> int:
-    """Convert an exit code as a shell does: signals count from 128."""
+    """Convert an exit code as a shell does: signals count from 128, and an unknown code (None) is 1."""
     return 1 if code is None else 128 - code if code < 0 else code
 
 
 def _run_inner(control: int, status: int, lifeline: int, command: list[str]) -> int:
+    """Run the command until it ends or a pipe closes, kill its tree, report its exit code, and return it."""
     os.setsid()
     _adopt_orphans()
     try:
@@ -254,6 +268,8 @@ def _run_inner(control: int, status: int, lifeline: int, command: list[str]) -> 
 
 
 def _run_outer(control: int, inner: int) -> int:
+    """Wait until the server or the inner guardian is gone, kill the rest of the tree, and return the inner's exit
+    code."""
     _close_agent_pipes()
     guard = Guard(inner)
     # Only inner reads the control pipe: a byte read by one would be lost to the other.

@@ -65,6 +65,7 @@ def _name(source: str, index: SavedIndex) -> str:
 
 
 def _kept(shelf: Path, source: str) -> SavedIndex | None:
+    """Return the undamaged copy that is kept for this index, or None."""
     for file in shelf.glob(f"{source}-*"):
         index = _read(file)
         if index and file.name == _name(source, index):
@@ -88,8 +89,7 @@ def _put(loan: Loan, index: SavedIndex) -> None:
 
 
 def _read(file: Path) -> SavedIndex | None:
-    """Read content and time of the same file, though it may be replaced meanwhile; git never writes into an index in
-    place."""
+    """Return a file's content and time, or None if it is absent; git only replaces an index, so both fit together."""
     try:
         with file.open("rb") as opened:
             return SavedIndex(opened.read(), os.fstat(opened.fileno()).st_mtime_ns)

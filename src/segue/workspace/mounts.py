@@ -26,6 +26,8 @@ async def mounts_for(directory: Path, container: Container) -> list[str]:
 
 
 async def _needed(directory: Path) -> list[str]:
+    """Return the mounts of a directory that the agent needs to work there with git; without a repository only
+    itself."""
     words = ("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir")
     found = (await git(*words, cwd=directory, check=False)).splitlines()
     if len(found) != 2:
@@ -57,4 +59,5 @@ def _of_checkout(directory: Path, repository: Path) -> list[str]:
 
 
 def _mount(path: Path, *options: str) -> str:
+    """Return a mount of a path at the same path, with its options."""
     return ":".join([str(path), str(path), *options])

@@ -41,7 +41,7 @@ def owned_directory(name: str, within: Path | None = None) -> Generator[Path]:
 
 @contextmanager
 def room_for_socket(place: Path, name: str) -> Generator[Path]:
-    """Return a path for a socket: in this private directory, or in one with a shorter path."""
+    """Yield a path for a socket: in this directory, or in a temporary one if the path would be too long."""
     if len(os.fsencode(place / name)) <= LONGEST_SOCKET:
         yield place / name
         return

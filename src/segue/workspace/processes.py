@@ -90,12 +90,13 @@ class GuardedProcess:
         return await asyncio.shield(self._outcome)
 
     async def terminate(self) -> int | None:
-        """Stop the command, and kill its tree if it takes longer than the grace."""
+        """Ask the guardian to stop the command, and to kill its tree after the grace; return the exit code (None if
+        unknown)."""
         self._leash.ask_politely()
         return await self.wait()
 
     async def connect(self) -> None:
-        """Open our ends of the pipes."""
+        """Open our ends of the pipes, and begin to read the guardian's reports and standard error."""
         process = self._leash.process
         assert process.stdin and process.stdout
         status = await self._pipes.reader(self._leash.status)
@@ -107,7 +108,7 @@ class GuardedProcess:
             self._draining = asyncio.create_task(self._stderr.follow(stderr))
 
     async def started(self, program: str) -> None:
-        """Wait until the guardian reports the start of the command, or raise its error."""
+        """Wait for the guardian's report of the start, and set `pid`; raise an error if the command did not start."""
         word, _, value = (await self._first_report).partition(" ")
         match word:
             case "started":
@@ -118,7 +119,7 @@ class GuardedProcess:
                 raise WorkspaceError(f"The guardian of {program} could not start. {self.stderr_tail().strip()}".strip())
 
     async def close(self) -> None:
-        """End the tree, wait for its end, and close the pipes."""
+        """End the process tree, by its mark if the guardian does not end in time, and close the pipes."""
         self._leash.let_go()
         try:
             with anyio.move_on_after(_END_WITHIN):
@@ -131,7 +132,7 @@ class GuardedProcess:
             await _cancelled(self._outcome, self._draining)
 
     async def _follow(self, status: asyncio.StreamReader) -> int | None:
-        """Read the reports of the guardians until both have ended."""
+        """Read the guardians' reports until both have ended; return the exit code, or None if it is unknown."""
         reports: dict[str, str] = {}
         async for line in status:
             word, value = line.decode().split()
@@ -191,7 +192,7 @@ async def run_guarded(
 
 
 def identity(pid: int) -> ProcessIdentity | None:
-    """Return the identity of the living process with this number, if there is one."""
+    """Return the identity of the living process with this number, or None."""
     process = guardian.read_process(pid) if guardian.ON_LINUX else guardian.process_table().get(pid)
     if process is None or process.ended:
         return None
@@ -199,6 +200,7 @@ def identity(pid: int) -> ProcessIdentity | None:
 
 
 def is_alive(process: ProcessIdentity) -> bool:
+    """Return True if this very process still runs, and no later one with its number."""
     return identity(process.pid) == process
 
 
@@ -220,7 +222,7 @@ def marked(execution: str) -> list[int]:
 
 
 async def end_marked(execution: str) -> int:
-    """Kill every process with this mark and its descendants until none is left, and return their number."""
+    """Kill every process with this mark and its descendants, and return their number; raise an error if some stay."""
     ended: set[int] = set()
     left: set[int] = set()
     for _ in range(_LOOKS):
@@ -245,6 +247,7 @@ class _Leash:
         self._control: int | None = control
 
     def ask_politely(self) -> None:
+        """Ask the guardian to stop the command with SIGTERM; one that has ended is no error."""
         if self._control is not None:
             # The guardian may have ended already.
             with suppress(BrokenPipeError):
@@ -264,6 +267,7 @@ class _Pipes:
         self._transports: list[asyncio.ReadTransport | asyncio.WriteTransport] = []
 
     async def reader(self, pipe: IO[bytes], limit: int = 64 * 1024) -> asyncio.StreamReader:
+        """Return a stream that reads a pipe; `close` closes it."""
         stream = asyncio.StreamReader(limit)
         loop = asyncio.get_running_loop()
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), pipe)
@@ -271,6 +275,7 @@ class _Pipes:
         return stream
 
     async def writer(self, pipe: IO[bytes]) -> asyncio.StreamWriter:
+        """Return a stream that writes to a pipe; `close` closes it without waiting for unsent data."""
         loop = asyncio.get_running_loop()
         transport, protocol = await loop.connect_write_pipe(
             lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), pipe
@@ -279,6 +284,7 @@ class _Pipes:
         return asyncio.StreamWriter(transport, protocol, None, loop)
 
     async def close(self) -> None:
+        """Close all pipes at once, and drop unsent data."""
         for transport in self._transports:
             if transport.is_closing():
                 continue
@@ -298,10 +304,12 @@ class Tail:
         self._kept = bytearray()
 
     async def follow(self, stream: asyncio.StreamReader) -> None:
+        """Keep the end of this stream until it closes."""
         while piece := await stream.read(64 * 1024):
             self.add(piece)
 
     def add(self, piece: bytes) -> None:
+        """Append a piece, and drop the beginning beyond the limit."""
         self._kept += piece
         del self._kept[: -self._limit]
 
@@ -310,6 +318,8 @@ class Tail:
 
 
 def _launch(command: Sequence[str], directory: Path, environment: Mapping[str, str], merge_stderr: bool) -> _Leash:
+    """Start a guardian that runs the command, with a control and a status pipe; raise an error if the directory is
+    absent."""
     if not directory.is_dir():
         raise WorkspaceError(
             f"The directory {directory} does not exist.", hint="Bring it back, or start anew elsewhere."
@@ -342,6 +352,7 @@ def _launch(command: Sequence[str], directory: Path, environment: Mapping[str, s
 
 
 def _cannot_start(program: str, number: int) -> AgentMissing:
+    """Return the error for a program that could not be started, by its error number."""
     if number == ENOENT:
         return AgentMissing(
             f"The program {program} was not found.",
@@ -369,6 +380,7 @@ async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _cancelled(*tasks: asyncio.Task[Any] | None) -> None:
+    """Cancel these tasks one after the other, and wait for the end of each; None is skipped."""
     for task in filter(None, tasks):
         task.cancel()
         await asyncio.wait([task])
@@ -376,12 +388,14 @@ async def _cancelled(*tasks: asyncio.Task[Any] | None) -> None:
 
 @cache
 def _boot() -> str:
+    """Return the id of the machine's present boot."""
     if guardian.ON_LINUX:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return subprocess.run(["sysctl", "-n", "kern.bootsessionuuid"], capture_output=True, text=True).stdout.strip()
 
 
 def _environments() -> list[tuple[int, list[bytes]]]:
+    """Return each process with its environment, which is empty if it cannot be read."""
     if guardian.ON_LINUX:
         return [(pid, _environment(pid)) for pid in guardian.process_table()]
     # For macOS; not tested on one yet.
@@ -390,6 +404,7 @@ def _environments() -> list[tuple[int, list[bytes]]]:
 
 
 def _environment(pid: int) -> list[bytes]:
+    """Return the environment of a process; empty if it cannot be read."""
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
@@ -397,6 +412,7 @@ def _environment(pid: int) -> list[bytes]:
 
 
 def _marked_trees(execution: str) -> set[int]:
+    """Return the living processes with this mark and their descendants, without this process."""
     table = guardian.process_table()
     # A server that was started from an agent's shell carries that agent's mark itself.
     table.pop(os.getpid(), None)

@@ -9,13 +9,14 @@ from segue.model.errors import AgentMissing
 
 
 def require_program_of(agent: AgentConfiguration, environment: Mapping[str, str]) -> None:
-    """Raise an error if an agent's program is missing; a program in an image cannot be checked here."""
+    """Raise AgentMissing if the agent's program is not on this PATH; an agent in a container is not checked."""
     if agent.container is None:
         require_program(agent.program, environment, hint=agent.install)
 
 
 def require_program(program: str, environment: Mapping[str, str], hint: str = "") -> str:
-    """Return the path of a program on the caller's PATH, which may differ from ours."""
+    """Return the path of a program on the caller's PATH, which may differ from ours; raise AgentMissing if it is not
+    found."""
     found = shutil.which(program, path=environment.get("PATH", os.defpath))
     if found is None:
         raise AgentMissing(

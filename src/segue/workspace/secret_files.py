@@ -35,7 +35,7 @@ _SECRET_IN = {".aws": ("credentials",), ".docker": ("config.json",), ".kube": ("
 
 
 def is_secret(path: str) -> bool:
-    """Return True if a file of this name should not be copied."""
+    """Return True if the file's name, or its name in such a folder, is one that usually holds secrets."""
     *folders, name = path.lower().split("/")
     if any(fnmatchcase(name, pattern) for pattern in _HARMLESS):
         return False

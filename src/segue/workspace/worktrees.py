@@ -78,7 +78,7 @@ async def ensure_worktree(
 
 
 def stands(path: Path) -> bool:
-    """Return True if a worktree or checkout exists and is complete."""
+    """Return True if a `.git` is there and the creation of the worktree was not interrupted."""
     return (path / ".git").exists() and not is_half_made(path)
 
 
@@ -101,7 +101,8 @@ async def require_worktree(repository: Path, path: Path, branch: str, *, here: b
 
 
 async def find_worktree(repository: Path, path: Path) -> Worktree | None:
-    """Return the worktree at this path, on any branch."""
+    """Return the complete worktree at this path, on any branch, or None; its commit is the start of its branch, else
+    HEAD."""
     root = await repository_root(repository)
     path = Path(await anyio.Path(path).resolve())
     for registered in await _registered(root):
@@ -112,7 +113,7 @@ async def find_worktree(repository: Path, path: Path) -> Worktree | None:
 
 
 async def discard_worktree(repository: Path, worktree: Worktree) -> bool:
-    """Remove a worktree and its branch; return False if it has new commits, and therefore stays."""
+    """Remove a worktree and its branch; return False if HEAD moved or git refuses, and all stays."""
     if await anyio.Path(worktree.path).exists() and await head_commit(worktree.path) != worktree.commit:
         return False
     removed = await ask("worktree", "remove", "--force", str(worktree.path), cwd=repository)
@@ -126,7 +127,7 @@ async def discard_worktree(repository: Path, worktree: Worktree) -> bool:
 async def run_setup(
     command: str, worktree: Path, environment: Mapping[str, str], timeout: float, *, execution: str | None = None
 ) -> None:
-    """Run the user's shell command that prepares a new worktree."""
+    """Run the user's shell command that prepares a new worktree; raise WorkspaceError if it fails or takes too long."""
     done = await run_guarded(
         ["/bin/sh", "-c", command],
         directory=worktree,
@@ -145,11 +146,13 @@ async def run_setup(
 
 
 async def _registered(root: Path) -> list[_Registered]:
+    """Return the repository's worktrees as git lists them, complete or not."""
     listing = await git("worktree", "list", "--porcelain", cwd=root)
     return [_parsed(block) for block in listing.split("\n\n") if block.strip()]
 
 
 def _parsed(block: str) -> _Registered:
+    """Read one worktree from its lines in git's listing."""
     lines = [line.partition(" ") for line in block.splitlines()]
     fields = {name: value for name, _, value in lines}
     return _Registered(
@@ -161,10 +164,12 @@ def _parsed(block: str) -> _Registered:
 
 
 def _is_whole(registered: _Registered) -> bool:
+    """Return True if the worktree is not half made and its `.git` is there."""
     return not registered.half_made and (registered.path / ".git").exists()
 
 
 async def _accepted(root: Path, registered: _Registered, branch: str) -> Worktree:
+    """Return a registered worktree with the start of its branch; raise WorktreeInUse if it is on another branch."""
     if registered.branch != branch:
         raise WorktreeInUse(
             f"The worktree {registered.path} is on {registered.branch}, not on {branch}.",
@@ -181,6 +186,7 @@ async def _clear_away(root: Path, registered: _Registered) -> None:
 
 
 def _delete(path: Path) -> None:
+    """Delete a directory tree; one that is absent is no error, any other failure raises WorkspaceError."""
     try:
         shutil.rmtree(path)
     except FileNotFoundError:
@@ -190,6 +196,7 @@ def _delete(path: Path) -> None:
 
 
 def _in_use(registered: _Registered) -> WorktreeInUse:
+    """Return the error that names the worktree which has this branch, whether it still exists or not."""
     if registered.path.exists():
         return WorktreeInUse(
             f"The branch {registered.branch} is checked out in {registered.path}.",
@@ -202,6 +209,7 @@ def _in_use(registered: _Registered) -> WorktreeInUse:
 
 
 def _refuse_foreign_files(path: Path) -> None:
+    """Raise WorkspaceError if the path is a file or a directory with content; else do nothing."""
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise WorkspaceError(
             f"{path} is in the way: it exists and is not a worktree of this repository.", hint="Move it away."
@@ -209,7 +217,7 @@ def _refuse_foreign_files(path: Path) -> None:
 
 
 async def _ensure_branch(root: Path, branch: str, start: str) -> str:
-    """Return the commit at which the branch starts; create the branch if it is missing."""
+    """Return the commit at which the branch starts; create the branch, and record its start, if it is missing."""
     if tip := await _commit_of(root, f"{_HEADS}{branch}"):
         return await _base(root, branch) or tip
     head = (await git("rev-parse", start, cwd=root)).strip()
@@ -220,6 +228,7 @@ async def _ensure_branch(root: Path, branch: str, start: str) -> str:
 
 
 async def _base(root: Path, branch: str) -> str | None:
+    """Return the recorded start of the branch, or None if none is recorded or the branch does not contain it."""
     base = await _commit_of(root, f"{_BASES}{branch}")
     if base is None:
         return None
@@ -228,10 +237,12 @@ async def _base(root: Path, branch: str) -> str | None:
 
 
 async def _commit_of(root: Path, ref: str) -> str | None:
+    """Return the id of the commit that a ref names, or None if there is none."""
     return (await git("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", cwd=root, check=False)).strip() or None
 
 
 async def _add(root: Path, path: Path, branch: str, *options: str) -> None:
+    """Add a git worktree of the branch at the path; raise an error with git's complaint if it fails."""
     answer = await ask("worktree", "add", *options, "--", str(path), branch, cwd=root)
     if answer.code != 0:
         raise refusal("worktree add", answer, hint=f"Try it yourself: git worktree add {path} {branch}")

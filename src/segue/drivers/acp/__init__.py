@@ -30,22 +30,28 @@ class AcpDriver:
     containers: ClassVar[bool] = True
 
     def start(self, launch: Launch) -> AbstractAsyncContextManager[Agent]:
+        """Start the agent with a new conversation, and yield it."""
         return _running(launch, Target())
 
     def resume(self, launch: Launch, token: str) -> AbstractAsyncContextManager[Agent]:
+        """Start the agent with the conversation of this token, and yield it."""
         return _running(launch, Target(token))
 
     def fork(self, launch: Launch, token: str, at: str | None = None) -> AbstractAsyncContextManager[Agent]:
+        """Start the agent with a copy of the conversation of this token, up to bookmark `at` if given, and yield it."""
         return _running(launch, Target(token, copy=True, at=at))
 
     def reattach(self, launch: Launch, token: str, left: Left) -> AbstractAsyncContextManager[Agent]:
+        """Connect to the agent that still runs in its container, and yield it."""
         return _rejoined(launch, token, left)
 
     async def introduce(self, launch: Launch) -> Introduction:
+        """Start the agent, return its name, version and capabilities, and end it; no conversation is opened."""
         async with _introduced(launch) as opening:
             return opening.agent
 
     async def conversations(self, launch: Launch) -> list[ListedConversation]:
+        """Start the agent, return its conversations of the launch's directory, and end it."""
         async with _introduced(launch) as opening:
             with opening.in_time():
                 return await opening.conversations()
@@ -53,6 +59,7 @@ class AcpDriver:
 
 @asynccontextmanager
 async def _running(launch: Launch, way: Target) -> AsyncGenerator[Agent]:
+    """Start an agent, open the conversation, and yield the agent; on exit end its process and its events."""
     events = Events()
     try:
         async with (
@@ -69,6 +76,8 @@ async def _running(launch: Launch, way: Target) -> AsyncGenerator[Agent]:
 
 @asynccontextmanager
 async def _rejoined(launch: Launch, token: str, left: Left) -> AsyncGenerator[Agent]:
+    """Connect to an agent in its container, continue its conversation, and yield it; on exit end container and
+    events."""
     events = Events()
     try:
         async with (
@@ -84,7 +93,7 @@ async def _rejoined(launch: Launch, token: str, left: Left) -> AsyncGenerator[Ag
 
 @asynccontextmanager
 async def _introduced(launch: Launch) -> AsyncGenerator[Handshake]:
-    """Start an agent up to its introduction, without a conversation."""
+    """Start an agent, exchange introductions without a conversation, and yield the handshake; on exit end the agent."""
     async with _process(launch) as process, tasks_for_the_body() as tasks:
         link = Link(process)
         link.connect(_deaf)
@@ -99,16 +108,19 @@ async def _introduced(launch: Launch) -> AsyncGenerator[Handshake]:
 
 
 async def _deaf(method: str, parameters: Any, is_notification: bool) -> JsonObject | None:
+    """Raise `method not found` for every request of the agent; return None for notifications."""
     if not is_notification:
         raise RequestError.method_not_found(method)
     return None
 
 
 def _names(launch: Launch, joined: PromptId | None = None) -> RequestIds | None:
+    """Return request ids that survive a reconnection for an agent in a container, else None."""
     return RequestIds(launch.execution, joined) if launch.container else None
 
 
 def _process(launch: Launch) -> AbstractAsyncContextManager[RunningProcess]:
+    """Start the agent's command, in a container if the launch names one."""
     if launch.container is not None:
         return contained(
             launch.command,

@@ -33,11 +33,13 @@ class Offer:
     """True if other values are accepted too: our own agent programs mark an option whose values cannot be listed."""
 
     def find(self, wanted: str) -> str | None:
+        """Return the offered value with this id or name, in any case of letters; None if it is not offered."""
         if self.open or wanted in self.values or wanted == self.current:
             return wanted
         return next((value for value, name in self.values.items() if name.lower() == wanted.lower()), None)
 
     def request(self, value: str) -> JsonObject:
+        """Return the parameters of the request that chooses this value."""
         return {**self.fields, self.value_field: value}
 
 
@@ -49,11 +51,8 @@ _BLINDLY: dict[ChoiceKind, tuple[str, str]] = {
 
 
 def choice(kind: ChoiceKind, wanted: str, answer: object, *, blindly: bool) -> tuple[str, JsonObject] | None:
-    """Return the request that makes the choice; None where it is made already.
-
-    `answer` is the agent's answer when it opened the conversation. If it names no choices, the request can be sent
-    `blindly`: an agent that restores a conversation need not repeat its choices.
-    """
+    """Return the request that makes a choice, None if it is made already; raise CannotChoose if it is not offered. An
+    agent whose `answer` names no choices, as after a restore, is asked `blindly`."""
     offers = list(_offers(kind, answer if is_object(answer) else {}))
     for offer in offers:
         if (value := offer.find(wanted)) is not None:
@@ -65,12 +64,13 @@ def choice(kind: ChoiceKind, wanted: str, answer: object, *, blindly: bool) -> t
 
 
 def current(kind: ChoiceKind, answer: object) -> str | None:
-    """Return the value that the agent chose by itself."""
+    """Return the agent's current value for a choice, or None if it names none."""
     offers = _offers(kind, answer if is_object(answer) else {})
     return next((offer.current for offer in offers if offer.current is not None), None)
 
 
 def _sentence(kind: ChoiceKind, wanted: str, offers: list[Offer]) -> str:
+    """Return the message that a value is not offered, with the offered ones."""
     if not offers:
         return f"The agent lets nobody choose its {kind}, and {wanted!r} was chosen."
     named = list(dict.fromkeys(value for offer in offers for value in offer.values))
@@ -79,6 +79,7 @@ def _sentence(kind: ChoiceKind, wanted: str, offers: list[Offer]) -> str:
 
 
 def _offers(kind: ChoiceKind, answer: JsonObject) -> Iterator[Offer]:
+    """Yield the values offered for a choice in an answer, in its two forms: options, and modes or models."""
     yield from _config_options(kind, answer)
     state = answer.get(f"{kind}s")
     if is_object(state):
@@ -94,6 +95,7 @@ def _offers(kind: ChoiceKind, answer: JsonObject) -> Iterator[Offer]:
 
 
 def _config_options(kind: ChoiceKind, answer: JsonObject) -> Iterator[Offer]:
+    """Yield the values that the answer's configuration options offer for a choice."""
     for option in answer.get("configOptions") or ():
         if is_object(option) and option.get("category") == kind and option.get("type", "select") == "select":
             yield Offer(
@@ -107,6 +109,7 @@ def _config_options(kind: ChoiceKind, answer: JsonObject) -> Iterator[Offer]:
 
 
 def _is_open(option: JsonObject) -> bool:
+    """Return True if our own agent program marks an option as taking any value."""
     meta = option.get("_meta")
     ours = meta.get("segue") if is_object(meta) else None
     return is_object(ours) and ours.get("open") is True
@@ -124,11 +127,13 @@ def _named(given: object, id_field: str) -> dict[str, str]:
 
 
 def _objects(given: object) -> list[JsonObject]:
+    """Return the objects in a list; an empty list for any other value."""
     items: list[object] = given if isinstance(given, list) else []  # pyright: ignore[reportUnknownVariableType]
     return [each for each in items if is_object(each)]
 
 
 def _text(value: object) -> str | None:
+    """Return the value if it is text, else None."""
     return value if isinstance(value, str) else None
 
 
@@ -136,7 +141,7 @@ def _text(value: object) -> str | None:
 
 
 def servers(launch: Launch, capabilities: Capabilities) -> list[JsonObject]:
-    """Return the MCP servers in the protocol's form."""
+    """Return the MCP servers in the protocol's form; raise CannotChoose if the agent does not take a transport."""
     takes = {"stdio": True, "http": capabilities.mcp_http, "sse": capabilities.mcp_sse}
     for server in launch.mcp_servers:
         if not takes[server.transport]:
@@ -145,6 +150,7 @@ def servers(launch: Launch, capabilities: Capabilities) -> list[JsonObject]:
 
 
 def _server(server: McpServer, environment: Mapping[str, str]) -> JsonObject:
+    """Return one MCP server in the protocol's form, with the caller's variables filled in."""
     given = [
         {"name": name, "value": _filled(server.name, value, environment)} for name, value in server.variables.items()
     ]
@@ -158,6 +164,8 @@ def _server(server: McpServer, environment: Mapping[str, str]) -> JsonObject:
 
 
 def _filled(server: str, value: str, environment: Mapping[str, str]) -> str:
+    """Replace `${NAME}` by the caller's variables; raise CannotChoose if one is not set."""
+
     def fill(found: re.Match[str]) -> str:
         if found[1] not in environment:
             raise CannotChoose(f"The MCP server {server!r} needs the variable {found[1]}, which is not set.")

@@ -60,9 +60,11 @@ class ClientServices:
         }
 
     def knows(self, method: str) -> bool:
+        """Return True if this method is one of the services."""
         return method in self._methods
 
     async def serve(self, method: str, parameters: object) -> JsonObject:
+        """Answer a request for a file or a terminal; a failure becomes the protocol's error."""
         try:
             return await self._methods[method](parameters)
         except FileNotFoundError as error:
@@ -77,12 +79,14 @@ class ClientServices:
     # ── files ───────────────────────────────────────────────────────────────────────────────────────
 
     async def _read(self, parameters: object) -> JsonObject:
+        """Return the text of a file in the worktree, or the requested lines of it."""
         asked = ReadTextFileRequest.model_validate(parameters)
         path = self._inside(asked.path)
         text = await anyio.to_thread.run_sync(path.read_text, "utf-8")
         return {"content": _extract(text, asked.line, asked.limit)}
 
     async def _write(self, parameters: object) -> JsonObject:
+        """Write a file of the worktree after permission; files of git are refused."""
         asked = WriteTextFileRequest.model_validate(parameters)
         path = self._inside(asked.path)
         if in_git_folder(path.relative_to(self._root)):
@@ -92,18 +96,21 @@ class ClientServices:
         return {}
 
     def _inside(self, given: str) -> Path:
+        """Return the real path; raise an error if it is outside the worktree."""
         path = real_path(self._root / given)
         if not path.is_relative_to(self._root):
             raise RequestError(_INTERNAL_ERROR, f"{given} is outside the directory of this conversation.")
         return path
 
     async def _permit(self, title: str, tool: Literal["edit", "execute"], path: Path | None = None) -> None:
+        """Raise an error unless the user allows this."""
         if not await self._permitted(title, tool, path):
             raise RequestError(_INTERNAL_ERROR, f"Not allowed: {title}")
 
     # ── terminals ───────────────────────────────────────────────────────────────────────────────────
 
     async def _create(self, parameters: object) -> JsonObject:
+        """Start a command in a new terminal after permission, and return the terminal's id."""
         asked = CreateTerminalRequest.model_validate(parameters)
         directory = self._inside(asked.cwd or ".")
         await self._permit(shlex.join([asked.command, *asked.args]) if asked.args else asked.command, "execute")
@@ -114,26 +121,31 @@ class ClientServices:
         return {"terminalId": await self._terminals.create(words, directory, variables, limit)}
 
     async def _output(self, parameters: object) -> JsonObject:
+        """Return a terminal's output so far, with the exit status if it has ended."""
         terminal = self._terminals.find(TerminalOutputRequest.model_validate(parameters).terminal_id)
         ended = {"exitStatus": terminal.exit_status()} if terminal.exited.is_set() else {}
         return {"output": terminal.text(), "truncated": terminal.truncated, **ended}
 
     async def _wait_for_exit(self, parameters: object) -> JsonObject:
+        """Wait until a terminal's command has ended, and return its exit status."""
         terminal = self._terminals.find(WaitForTerminalExitRequest.model_validate(parameters).terminal_id)
         await terminal.exited.wait()
         return terminal.exit_status()
 
     async def _kill(self, parameters: object) -> JsonObject:
+        """End a terminal's command; the terminal and its output stay."""
         terminal = self._terminals.find(KillTerminalRequest.model_validate(parameters).terminal_id)
         await terminal.kill()
         return {}
 
     async def _release(self, parameters: object) -> JsonObject:
+        """End a terminal's command if it runs, and remove the terminal."""
         await self._terminals.release(ReleaseTerminalRequest.model_validate(parameters).terminal_id)
         return {}
 
 
 def _reason(error: Exception) -> str:
+    """Return the message of an error for the agent."""
     match error:
         case SegueError():
             return error.message
@@ -146,6 +158,7 @@ def _reason(error: Exception) -> str:
 
 
 def _extract(text: str, line: int | None, limit: int | None) -> str:
+    """Return `limit` lines from line `line` on (counted from 1); the whole text if both are None."""
     if line is None and limit is None:
         return text
     first = max((line or 1) - 1, 0)
@@ -166,6 +179,7 @@ class Terminal:
         self.scope = anyio.CancelScope()
 
     async def follow(self, process: GuardedProcess) -> None:
+        """Keep the end of the command's output until it closes, and then its exit code."""
         self._process = process
         while piece := await process.stdout.read(64 * 1024):
             self._kept += piece
@@ -175,6 +189,7 @@ class Terminal:
         self.code = await process.wait()
 
     def text(self) -> str:
+        """Return the output that is kept, without a half character at its begin."""
         kept = bytes(self._kept)
         # What is cut off may begin in the middle of a character.
         while self.truncated and kept and kept[0] & 0xC0 == 0x80:
@@ -182,11 +197,13 @@ class Terminal:
         return kept.decode("utf-8", "replace")
 
     def exit_status(self) -> JsonObject:
+        """Return the exit code or the signal; both are None if unknown."""
         if self.code is None or self.code >= 0:
             return {"exitCode": self.code, "signal": None}
         return {"exitCode": None, "signal": signal.Signals(-self.code).name}
 
     async def kill(self) -> None:
+        """End the command and wait for its end; do nothing if it has ended."""
         if self._process is not None and not self.exited.is_set():
             await self._process.terminate()
             await self.exited.wait()
@@ -202,6 +219,7 @@ class Terminals:
         self._count = 0
 
     async def create(self, words: Sequence[str], directory: Path, variables: Mapping[str, str], limit: int) -> str:
+        """Start a command in a new terminal, and return the terminal's name."""
         terminal = Terminal(limit)
         await self._tasks.start(self._run, terminal, words, directory, variables)
         self._count += 1
@@ -210,17 +228,20 @@ class Terminals:
         return name
 
     def find(self, name: str) -> Terminal:
+        """Return the open terminal of this name; raise an error if there is none."""
         if name not in self._open:
             raise RequestError.resource_not_found(name)
         return self._open[name]
 
     async def release(self, name: str) -> None:
+        """End a terminal's command, wait for its end, and remove the terminal."""
         terminal = self.find(name)
         del self._open[name]
         terminal.scope.cancel()
         await terminal.exited.wait()
 
     def end(self) -> None:
+        """Cancel the commands of all open terminals."""
         for terminal in self._open.values():
             terminal.scope.cancel()
 
@@ -233,6 +254,7 @@ class Terminals:
         *,
         task_status: TaskStatus[None],
     ) -> None:
+        """Run a terminal's command until it ends or the terminal is released; it is started when this reports so."""
         try:
             with terminal.scope:
                 async with guarded(

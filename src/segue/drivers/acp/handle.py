@@ -81,6 +81,7 @@ class AcpAgent:
         self.capabilities = Capabilities()
 
     async def __aenter__(self) -> "AcpAgent":
+        """Connect the agent's requests to their handlers, and begin to wait for its end."""
         self._link.connect(self._handle, listen=self._left is None)
         self._tasks.start_soon(self._watch)
         return self
@@ -90,6 +91,7 @@ class AcpAgent:
         await self._link.close()
 
     async def open(self, way: Target) -> None:
+        """Introduce Segue, open the wanted conversation with its choices, and note token and capabilities."""
         opening = Handshake(self._link, self._launch)
         with opening.in_time():
             agent = await opening.introduce()
@@ -115,6 +117,7 @@ class AcpAgent:
         return self._events
 
     async def close(self) -> None:
+        """Ask the agent to close the conversation, if it can and is there; a failure is ignored."""
         if not self.capabilities.close or self._link.gone.is_set():
             return
         # It is a courtesy: an agent that cannot be told is ended all the same.
@@ -129,7 +132,8 @@ class AcpAgent:
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────
 
     async def prompt(self, prompt_id: PromptId, text: str, images: Sequence[Image] = ()) -> None:
-        """Send a prompt; its end comes as an event."""
+        """Send a prompt, and return when it is on its way; its end comes as an event. Raise WrongState during a
+        turn."""
         if self._link.gone.is_set():
             raise self._link.over()
         if self._turn is not None:
@@ -143,6 +147,7 @@ class AcpAgent:
         await self._tasks.start(self._take_turn, prompt_id, [*map(_picture, images), {"type": "text", "text": text}])
 
     async def cancel(self) -> None:
+        """Ask the agent to end its turn, and refuse its open questions; without a turn do nothing."""
         # Without a turn there is nothing to cancel, and some agents would cancel the next one instead.
         if self._turn is None or self._link.gone.is_set():
             return
@@ -152,10 +157,12 @@ class AcpAgent:
         self._questions.refuse_all()
 
     async def answer(self, request_id: RequestId, option: str | None, words: str = "") -> None:
+        """Answer a question of the agent with an option (None refuses) and free text."""
         self._questions.answer(request_id, option)
         self._words[request_id] = words
 
     async def _take_turn(self, prompt_id: PromptId, blocks: list[JsonObject], *, task_status: TaskStatus[None]) -> None:
+        """Send the prompt, wait for its answer, and emit the turn's end; nothing if the agent is gone."""
         # The request is written in the same breath, before whoever waits for the start goes on.
         task_status.started()
         parameters = {"sessionId": self.token, "prompt": blocks, "_meta": {"segue": {"promptId": prompt_id}}}
@@ -171,6 +178,7 @@ class AcpAgent:
         self._give(*self._translation.remainder(), *ending)
 
     def _ending(self, prompt_id: PromptId, answer: object) -> list[AgentEvent]:
+        """Return the events that end an answered turn: usage, and its end or the failure in the last message."""
         stop = answer.get("stopReason") if is_object(answer) else None
         if not is_object(answer) or not _is_stop_reason(stop):
             reason: StopReason = "cancelled" if self._cancelling else "refusal"
@@ -203,6 +211,8 @@ class AcpAgent:
     # ── what the agent says and asks ────────────────────────────────────────────────────────────────
 
     async def _handle(self, method: str, parameters: Any, is_notification: bool) -> JsonObject | None:
+        """Handle an update, permission request or service request of the agent; None is the answer to a
+        notification."""
         if method == "session/update":
             self._replay_filter.take(parameters)
             return None
@@ -223,9 +233,12 @@ class AcpAgent:
         raise RequestError.method_not_found(method)
 
     def _ours(self, session: object) -> bool:
+        """Return True if this is the token of the open conversation."""
         return bool(self.token) and session == self.token
 
     async def _put_question(self, asked: RequestPermissionRequest) -> JsonObject:
+        """Put a permission request to the user, and return the answer for the agent; after a reconnection the recorded
+        answer."""
         if not self._ours(asked.session_id):
             return _NO_CHOICE
         call_id = asked.tool_call.tool_call_id
@@ -251,13 +264,14 @@ class AcpAgent:
         return {**_outcome(chosen.id), **said}
 
     def _given(self) -> PermissionAnswer | None:
-        """Return the recorded answer to a question from before the reconnection; the agent may not have received it."""
+        """Return the recorded answer to the next question from before the reconnection; None if there is none left."""
         number, self._asked = self._asked, self._asked + 1
         answers = self._left.answers if self._left else ()
         return answers[number] if number < len(answers) else None
 
     async def _permitted(self, title: str, tool: Literal["edit", "execute"], path: Path | None = None) -> bool:
-        """Ask whether something may be done for the agent."""
+        """Ask the user if something may be done for the agent; True if allowed. A file of an allowed edit is allowed
+        once more."""
         if path is not None and path in self._consented:
             # Some agents ask for an edit, and then hand over the file that the edit was about.
             self._consented.discard(path)
@@ -275,6 +289,7 @@ class AcpAgent:
     # ── the end ─────────────────────────────────────────────────────────────────────────────────────
 
     async def _watch(self) -> None:
+        """Wait for the agent's end, then drop its questions and terminals, and end the events."""
         await self._link.watch()
         self._questions.drop_all()
         self._services.end()
@@ -283,18 +298,22 @@ class AcpAgent:
 
 
 def _outcome(option: str | None) -> JsonObject:
+    """Return the protocol's answer to a permission request; None chooses nothing."""
     return _NO_CHOICE if option is None else {"outcome": {"outcome": "selected", "optionId": option}}
 
 
 def _failure(prompt_id: PromptId, complaint: Complaint, message: str) -> TurnEnded | TurnFailed:
+    """Return the end of a turn for a complaint: `max_tokens` if the context is full, else a failure."""
     if complaint.full:
         return TurnEnded(prompt_id=prompt_id, reason="max_tokens")
     return TurnFailed(prompt_id=prompt_id, failure=complaint.failure, message=message, reset_at=complaint.reset_at)
 
 
 def _picture(image: Image) -> JsonObject:
+    """Return an image as a block of a prompt."""
     return {"type": "image", "mimeType": image.media_type, "data": base64.b64encode(image.data).decode()}
 
 
 def _is_stop_reason(value: object) -> TypeGuard[StopReason]:
+    """Return True if a value is a stop reason of the protocol."""
     return value in get_args(StopReason)

@@ -109,7 +109,7 @@ class Handshake:
         return self.agent
 
     async def converse(self, way: Target, replay_filter: ReplayFilter) -> str:
-        """Open the conversation, with all that was chosen for it; the answer is its token."""
+        """Open, resume or copy a conversation, apply mode and model, and return its token."""
         self._token = way.token
         if way.token is None:
             token, answer = await self._begin(replay_filter)
@@ -143,12 +143,14 @@ class Handshake:
     # ── the three ways ──────────────────────────────────────────────────────────────────────────────
 
     async def _begin(self, replay_filter: ReplayFilter) -> tuple[str, object]:
+        """Open a new conversation; return its token and the agent's answer."""
         answer = await self._ask("session/new", self._place())
         token = NewSessionResponse.model_validate(answer).session_id
         replay_filter.open(token)
         return token, answer
 
     async def _go_back(self, token: str, replay_filter: ReplayFilter) -> tuple[str, object]:
+        """Resume or load a conversation; raise an error if the agent cannot, or opens another one."""
         if not self.agent.capabilities.native:
             raise errors.TokenRejected("This agent cannot go back to a conversation.")
         place = self._place()
@@ -160,6 +162,7 @@ class Handshake:
         return token, answer
 
     async def _copy(self, token: str, at: str | None, replay_filter: ReplayFilter) -> tuple[str, object]:
+        """Copy a conversation, up to a bookmark if given; raise ConversationMismatch if the agent did another thing."""
         if not self.agent.capabilities.fork:
             raise errors.AgentError("This agent cannot copy a conversation.")
         up_to = {"_meta": {"segue": {"at": at}}} if at else {}
@@ -178,9 +181,11 @@ class Handshake:
         return copy, answer
 
     def _place(self) -> JsonObject:
+        """Return the directory and the MCP servers for opening a conversation."""
         return {"cwd": str(self._launch.directory), "mcpServers": servers(self._launch, self.agent.capabilities)}
 
     async def _choose(self, kind: ChoiceKind, wanted: str | None, token: str, answer: object) -> None:
+        """Request this mode or model; do nothing for None or the current one, raise CannotChoose if it is refused."""
         if wanted is None:
             return
         request = choice(kind, wanted, answer, blindly=self._token is not None)
@@ -195,12 +200,15 @@ class Handshake:
     # ── errors in place of answers ──────────────────────────────────────────────────────────────────
 
     async def _ask(self, method: str, parameters: JsonObject) -> object:
+        """Send a request and return its result; the agent's error becomes a driver error."""
         try:
             return await self._link.request(method, parameters)
         except RequestError as error:
             raise self._refusal(method, error) from error
 
     def _refusal(self, method: str, error: RequestError) -> errors.AgentError:
+        """Return the driver error that an agent's error means: login, damaged or unknown conversation, quota or
+        other."""
         said = sentence(error)
         complaint = understood(everything(error), self._launch.now().astimezone())
         if error.code == LOGIN_REQUIRED:
@@ -216,6 +224,7 @@ class Handshake:
         return self._link.failed(f"The agent answered {method} with an error: {said}")
 
     def _login(self, said: str) -> errors.LoginRequired:
+        """Return the error that the user must log in, with the agent's offers."""
         offers = f" It offers: {', '.join(self.agent.logins)}." if self.agent.logins else ""
         return errors.LoginRequired(
             f"The agent wants you to log in first: {said}",
@@ -224,7 +233,7 @@ class Handshake:
 
 
 def bookmark(answer: object) -> str | None:
-    """Return the bookmark in an answer: our own agents send one with the end of each turn, and of a copy."""
+    """Return the bookmark in an answer of our own agent programs, sent at the end of a turn or copy; else None."""
     match answer:
         case {"_meta": {"segue": {"at": str(at)}}} if at:
             return at
@@ -233,7 +242,7 @@ def bookmark(answer: object) -> str | None:
 
 
 def _verify(token: str, answer: object, replay_filter: ReplayFilter) -> None:
-    """Refuse an agent that opened another conversation than the one that was asked for."""
+    """Raise ConversationMismatch if the agent opened or replayed another conversation than the requested one."""
     others = replay_filter.others()
     if is_object(answer) and answer.get("sessionId") not in (None, token):
         others.add(str(answer["sessionId"]))
@@ -244,6 +253,7 @@ def _verify(token: str, answer: object, replay_filter: ReplayFilter) -> None:
 
 
 def _capabilities(agent: InitializeResponse) -> Capabilities:
+    """Return the capabilities that the agent declares."""
     given = agent.agent_capabilities or AgentCapabilities()
     session = given.session_capabilities or SessionCapabilities()
     tools = given.mcp_capabilities or McpCapabilities()
@@ -260,6 +270,7 @@ def _capabilities(agent: InitializeResponse) -> Capabilities:
 
 
 def _same_place(place: str, directory: Path) -> bool:
+    """Return True if both are one directory, wherever links lead."""
     return Path(place).resolve() == directory.resolve()
 
 

@@ -20,6 +20,7 @@ class _Named(BaseModel):
     part: str = ""
 
     def key(self) -> ConversationKey:
+        """Return the key of the part that a request names."""
         return ConversationKey(project=self.project, conversation=self.conversation, part=self.part)
 
 
@@ -47,9 +48,11 @@ class KeeperMethods:
         self._methods = _methods(keeper) if keeper else {}
 
     def knows(self, method: str) -> bool:
+        """Return True if there is a keeper and this method is one of its requests."""
         return method in self._methods
 
     async def serve(self, method: str, parameters: object) -> JsonObject:
+        """Answer a request for the keeper; its failure becomes the protocol's error."""
         try:
             return await self._methods[method](parameters)
         except SegueError as error:
@@ -57,6 +60,8 @@ class KeeperMethods:
 
 
 def _methods(keeper: Keeper) -> dict[str, Callable[[Any], Awaitable[JsonObject]]]:
+    """Return the handlers of the requests to keep, read and find entries, and to warn."""
+
     async def keep(parameters: object) -> JsonObject:
         asked = _Keep.model_validate(parameters)
         await keeper.keep(asked.key(), asked.entries)

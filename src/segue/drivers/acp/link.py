@@ -35,6 +35,7 @@ class Link:
         self.ready = False
 
     def connect(self, handle: MethodHandler, *, listen: bool = True) -> None:
+        """Set the handler of the agent's messages, and begin to read unless `listen` is False."""
         self._connection = Connection(handle, self._lines)
         if listen:
             self.listen()
@@ -44,6 +45,7 @@ class Link:
         self._lines.begun.set()
 
     async def close(self) -> None:
+        """Close the connection, even during a cancellation."""
         with anyio.CancelScope(shield=True):
             await self._connection.close()
 
@@ -113,11 +115,13 @@ class Link:
         return kind(f"{message}{stray}", hint=self.last_words() or None)
 
     def last_words(self) -> str:
+        """Return the end of the agent's standard error, cut at a space so that no secret is cut in two."""
         words = self._process.stderr_tail().strip()
         # Between words: half a secret would not be recognised as one.
         return words if len(words) <= _LAST_WORDS else words[-_LAST_WORDS:].split(maxsplit=1)[-1]
 
     async def _exit(self) -> None:
+        """Wait for the end of the process, and note it."""
         await self._process.wait()
         self._exited = True
 
@@ -127,14 +131,17 @@ class Link:
         await self.gone.wait()
 
     def _end_sentence(self) -> str:
+        """Return how the process ended, and its last output, as the end of a sentence."""
         code, words = self._code, self.last_words()
         how = "" if code is None else f" with exit code {code}" if code >= 0 else f" by signal {-code}"
         return f"{how}: {words}" if words else f"{how}."
 
 
 def _lost() -> str:
+    """Return the message of a lost connection."""
     return errors.TransportLost().message
 
 
 def _quoted(words: str) -> str:
+    """Return the agent's last output as a sentence, or an empty text."""
     return f" Its last words: {words}" if words else ""

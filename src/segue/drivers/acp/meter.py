@@ -32,12 +32,13 @@ class Meter:
     _before: dict[str | None, _Tokens] = field(default_factory=dict[str | None, _Tokens])
 
     def window(self, news: UsageUpdate) -> UsageReported:
+        """Return a report of the tokens in the window, with the cost if it is in dollars, and note the model."""
         dollars = news.cost.amount if news.cost and news.cost.currency == "USD" else None
         self.model = _named(news.field_meta) or self.model
         return UsageReported(context_tokens=news.used, window=news.size or None, cost_usd=dollars, model=self.model)
 
     def turn(self, answer: JsonObject) -> list[UsageReported]:
-        """Return the tokens of a turn that has ended, for each model that had a part in it."""
+        """Return a report of each model's tokens in a turn that has ended; empty if the agent counts none."""
         counted = dict(_by_model(answer)) or {self.model: _of_turn(answer.get("usage"))}
         return [
             UsageReported(
@@ -49,6 +50,7 @@ class Meter:
         ]
 
     def _new(self, model: str | None, tokens: _Tokens) -> _Tokens:
+        """Return the tokens since the last report, of an agent that counts from its start; else all of them."""
         before = self._before.get(model)
         if not self.since_start:
             return tokens
@@ -57,17 +59,19 @@ class Meter:
 
 
 def _less(now: _Tokens, before: _Tokens) -> _Tokens:
+    """Return the difference of two counts, at least 0."""
     cached = None if now.cached is None else max(0, now.cached - (before.cached or 0))
     return _Tokens(input=max(0, now.input - before.input), output=max(0, now.output - before.output), cached=cached)
 
 
 def _named(meta: Mapping[str, object] | None) -> str | None:
+    """Return the model that an update of Claude names, or None."""
     name = (meta or {}).get("_claude/model")
     return name if isinstance(name, str) and name else None
 
 
 def _of_turn(given: object) -> _Tokens | None:
-    """Return the tokens of a turn. Some agents count cached tokens as input and others do not; their totals decide."""
+    """Return the tokens of a turn, None if unreadable; the totals show if cached tokens are counted as input."""
     try:
         usage = Usage.model_validate(given)
     except ValidationError:
@@ -81,6 +85,7 @@ def _of_turn(given: object) -> _Tokens | None:
 
 
 def _by_model(answer: JsonObject) -> Iterator[tuple[str, _Tokens]]:
+    """Yield the tokens of each model in an answer that lists them."""
     quota = _object(_object(answer.get("_meta")).get("quota"))
     listed = quota.get("model_usage")
     for each in listed if _is_list(listed) else ():
@@ -92,7 +97,7 @@ def _by_model(answer: JsonObject) -> Iterator[tuple[str, _Tokens]]:
 
 
 def _of_model(count: JsonObject) -> _Tokens | None:
-    """Return the tokens of one model, as claude and codex report it, or gemini, which does not count cached ones."""
+    """Return the tokens of one model as claude, codex or gemini report it; None without input or output."""
     new, output = _number(count, *_INPUT), _number(count, *_OUTPUT)
     if new is None or output is None:
         return None
@@ -107,11 +112,13 @@ _WRITTEN = ("cachedWriteTokens", "cacheWriteInputTokens")
 
 
 def _number(count: JsonObject, *names: str) -> int | None:
+    """Return the first of these counts that is there, or None if it is no number of at least 0."""
     found = next((count[name] for name in names if name in count), None)
     return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
 
 
 def _object(value: object) -> JsonObject:
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 

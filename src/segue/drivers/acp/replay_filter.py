@@ -65,7 +65,7 @@ class ReplayFilter:
         return self.updates < self._known
 
     def prompted(self) -> None:
-        """Take all further updates as new."""
+        """Take all further updates as new, since a prompt was sent."""
         self._remembering = False
 
     def others(self) -> set[str]:
@@ -73,7 +73,7 @@ class ReplayFilter:
         return set() if self._replayed[self._token] else set(self._replayed)
 
     def take(self, parameters: object) -> None:
-        """Take the parameters of an update, and emit its events if it is new."""
+        """Take an update: emit it if it is new, only remember a replayed one, hold it back before the opening."""
         if not is_object(parameters):
             return
         session, update = parameters.get("sessionId"), parameters.get("update")
@@ -91,6 +91,7 @@ class ReplayFilter:
             self._early.append(parameters)
 
     def _take_update(self, update: JsonObject) -> None:
+        """Emit an update of the open conversation if it is new; only remember a known or replayed one."""
         self.updates += 1
         if self.updates <= self._known:
             for _ in self._translation.translate(update):

@@ -35,6 +35,7 @@ class RequestIds:
 
 
 def _prompt(message: JsonObject) -> str | None:
+    """Return the prompt's id in a request for a turn, else None."""
     match message:
         case {"method": "session/prompt", "params": {"_meta": {"segue": {"promptId": str(prompt_id)}}}}:
             return prompt_id

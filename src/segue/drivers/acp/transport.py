@@ -28,12 +28,15 @@ class Transport:
         self.stray = ""
 
     async def send(self, message: JsonObject) -> None:
+        """Write a message as a line; one that was sent before the reconnection is left out."""
         named = self._names.outgoing(message) if self._names else message
         if named is not None:
             self._process.stdin.write(json.dumps(named).encode() + b"\n")
             await self._process.stdin.drain()
 
     async def receive(self) -> JsonObject | None:
+        """Return the next message, once reading has begun; None at the end. Other lines are skipped, the last is
+        kept."""
         await self.begun.wait()
         while line := await self._line():
             if message := _message(line):
@@ -48,6 +51,7 @@ class Transport:
         """Do nothing: the process owns the pipes."""
 
     async def _line(self) -> bytes:
+        """Return the next line, empty at the end; one that is too long is dropped."""
         try:
             return await self._process.stdout.readline()
         except ValueError:
@@ -57,7 +61,7 @@ class Transport:
 
 
 def _message(line: bytes) -> JsonObject | None:
-    """Parse a line into a message that the library accepts: its receiver does not survive other shapes."""
+    """Parse a line into a message of a shape that the library survives; None for any other line."""
     try:
         message: object = _mended(line) if _HALF_CHARACTER.search(line) else json.loads(line)
     except (ValueError, RecursionError):

@@ -100,11 +100,13 @@ class _Call:
         return self.tool if known or self.tool not in _CHANGES else "other"
 
     def result(self, status: ToolStatus) -> str:
+        """Return the output of a call, with its diff if the call succeeded and the output lacks it."""
         if status == "failed" or not self.diff or self.diff in self.output:
             return self.output
         return shortened(f"{self.diff}\n{self.output}", LONGEST_OUTPUT)
 
     def called(self) -> Iterator[AgentEvent]:
+        """Yield the event of the call once; nothing for a compaction or if it was reported."""
         if not self.told and not self.compacts:
             self.told = True
             yield ToolCalled(call_id=self.call_id, title=self.title, tool=self.tool, input=self.input, paths=self.paths)
@@ -119,6 +121,7 @@ class _LastMessage:
         self._paragraph_ended = False
 
     def add(self, text: str, message_id: str | None) -> None:
+        """Append a piece of the same message; a new message or a separate notice replaces it."""
         # Notices that come between messages have no id and a blank line of their own.
         ends = text.endswith("\n\n")
         notice = message_id is None and ends and self._paragraph_ended
@@ -129,6 +132,7 @@ class _LastMessage:
         self._id, self._paragraph_ended = message_id, ends
 
     def clear(self) -> None:
+        """Forget the message."""
         self.text, self._id, self._paragraph_ended = "", None, False
 
 
@@ -148,10 +152,11 @@ class UpdateTranslation:
         return self._last.text
 
     def begin_turn(self) -> None:
+        """Forget the last message of the turn before."""
         self._last.clear()
 
     def translate(self, update: JsonObject) -> Iterator[AgentEvent]:
-        """Translate an update into events."""
+        """Yield the events of an update; unknown and invalid updates give none."""
         model = _UPDATES.get(str(update.get("sessionUpdate")))
         if model is None:
             return
@@ -194,7 +199,7 @@ class UpdateTranslation:
     def question(
         self, request_id: RequestId, asked: ToolCallUpdate, options: tuple[PermissionOption, ...]
     ) -> Iterator[AgentEvent]:
-        """Translate a permission request into events."""
+        """Yield the events of a permission request, the call's own first if it began."""
         call = self._unfinished(asked.tool_call_id)
         call.learn(asked)
         if call.begun:
@@ -215,20 +220,21 @@ class UpdateTranslation:
         yield from call.called()
 
     def edited(self, call_id: str) -> Iterator[Path]:
-        """Return the files that a call, if it is an edit, is about."""
+        """Yield the files of a call that is an edit; nothing for other calls."""
         call = self._call(call_id)
         for path in call.paths if call.tool == "edit" else ():
             with suppress(OSError, ValueError):
                 yield real_path(self._directory / path)
 
     def remainder(self) -> Iterator[AgentEvent]:
-        """Return the calls that were begun and not reported, when no more updates will come."""
+        """Yield what was not reported yet at the end of the updates: a compaction, and calls that were begun."""
         yield from self._window.settle()
         for call in self._calls.values():
             if call.begun:
                 yield from call.called()
 
     def _call(self, call_id: str) -> _Call:
+        """Return the call of this id, created if it is new."""
         return self._calls.setdefault(call_id, _Call(call_id))
 
     def _unfinished(self, call_id: str) -> _Call:
@@ -238,6 +244,7 @@ class UpdateTranslation:
         return self._calls[call_id]
 
     def _tool_call(self, news: ToolCallStart | ToolCallProgress) -> Iterator[AgentEvent]:
+        """Yield the events of a tool call's update: its begin once it can be shown, its end, or a compaction."""
         call = self._call(news.tool_call_id)
         if call.finished and isinstance(news, ToolCallProgress):
             if call.compacts:
@@ -258,7 +265,7 @@ class UpdateTranslation:
             call.input, call.output, call.diff = {}, "", ""
 
     def _compaction(self, call: _Call, news: ToolCallStart | ToolCallProgress) -> Iterator[AgentEvent]:
-        """Report that a compaction ended; the call has no effect outside the conversation."""
+        """Yield the end of a compaction with its tokens, once they are known."""
         raw = news.raw_output if is_object(news.raw_output) else {}
         before, after = _whole(raw.get("preTokens")), _whole(raw.get("postTokens"))
         match news.status:
@@ -286,21 +293,24 @@ _UPDATES: dict[str, type[BaseModel]] = {
 
 
 def _compacts(news: ToolCallStart | ToolCallUpdate) -> bool:
+    """Return True if a call is the agent's compaction of its conversation."""
     claude = (news.field_meta or {}).get("claudeCode")
     return news.title == "Compact conversation" or (is_object(claude) and claude.get("toolName") == "compact")
 
 
 def _takes_words(asked: ToolCallUpdate) -> bool:
-    """Return whether a question allows free text; our own agent programs mark it, the protocol has options only."""
+    """Return True if a question allows free text; only our own agent programs mark that."""
     ours = (asked.field_meta or {}).get("segue")
     return is_object(ours) and ours.get("words") is True
 
 
 def _whole(value: object) -> int | None:
+    """Return the value if it is an integer, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _delta(role: Literal["message", "thought"], text: str) -> Iterator[AgentEvent]:
+    """Yield a piece of text as an event; nothing if it is empty."""
     if text:
         yield TextDelta(role=role, text=text)
 
@@ -310,12 +320,14 @@ def is_object(value: object) -> TypeGuard[JsonObject]:
 
 
 def _todo(entries: Sequence[PlanEntry]) -> TodoUpdated:
+    """Return the agent's to-do list as an event."""
     return TodoUpdated(
         entries=tuple(TodoEntry(content=each.content, status=each.status, priority=each.priority) for each in entries)
     )
 
 
 def _text(block: BaseModel) -> str:
+    """Return a content block as text; an image as its type and size, unknown blocks as an empty text."""
     match block:
         case TextContentBlock():
             return block.text
@@ -330,17 +342,20 @@ def _text(block: BaseModel) -> str:
 
 
 def _paths(news: ToolCallStart | ToolCallUpdate) -> tuple[str, ...]:
+    """Return the files that an update of a call names, each once."""
     edited = (each.path for each in news.content or () if isinstance(each, FileEditToolCallContent))
     return tuple(dict.fromkeys([*(each.path for each in news.locations or ()), *edited]))
 
 
 def _output(news: ToolCallStart | ToolCallUpdate) -> str:
+    """Return the output in an update of a call, shortened."""
     parts = (_content_text(each) for each in news.content or ())
     text = "\n".join(part for part in parts if part)
     return shortened(text or _raw_text(news.raw_output), LONGEST_OUTPUT)
 
 
 def _content_text(content: BaseModel) -> str:
+    """Return one content of a call as text; an edit as a diff."""
     match content:
         case ContentToolCallContent():
             return _text(content.content)
@@ -351,6 +366,7 @@ def _content_text(content: BaseModel) -> str:
 
 
 def _diff(edit: FileEditToolCallContent) -> str:
+    """Return an edit as a diff; a large one as its new text only."""
     before, after = edit.old_text or "", edit.new_text
     # Comparing takes long where there is much to compare, and the rest would be cut off again.
     if len(before) + len(after) > LONGEST_OUTPUT:
@@ -360,6 +376,7 @@ def _diff(edit: FileEditToolCallContent) -> str:
 
 
 def _raw_text(raw: object) -> str:
+    """Return raw output as text, JSON if it is no text; empty for None."""
     if raw is None or isinstance(raw, str):
         return raw or ""
     return json.dumps(raw, ensure_ascii=False)

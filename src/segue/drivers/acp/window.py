@@ -23,7 +23,7 @@ class Window:
 
     def report(self, used: int) -> Iterator[AgentEvent]:
         # Zero is what agents report that do not know.
-        """Take the tokens in use, and report a compaction that they show."""
+        """Take the tokens in use, and yield a compaction that they show; 0 means that the agent does not know."""
         if used <= 0:
             return
         if self._uncounted:
@@ -35,11 +35,12 @@ class Window:
         self._used = used
 
     def begin(self) -> None:
+        """Note the begin of a compaction, and the tokens before it."""
         if not self._compacting and not self._uncounted:
             self._compacting, self._before = True, self._used
 
     def done(self, before: int | None, after: int | None) -> Iterator[AgentEvent]:
-        """Take the end of a compaction; the agent may report the tokens later."""
+        """Take the end of a compaction, and yield it if its tokens are known; else they may come later."""
         self._compacting = False
         if after is not None:
             yield self._told(before or self._before, after)
@@ -49,11 +50,12 @@ class Window:
             self._uncounted = True
 
     def counted(self, before: int | None, after: int | None) -> Iterator[AgentEvent]:
-        """Take the tokens of a compaction that has ended."""
+        """Take the tokens of a compaction that has ended, and yield it unless it was reported."""
         if self._uncounted:
             yield self._told(before or self._before, after)
 
     def failed(self) -> None:
+        """Note that the compaction failed; nothing is reported."""
         self._compacting = False
 
     def forget(self) -> None:
@@ -61,14 +63,16 @@ class Window:
         self._compacting = self._uncounted = False
 
     def settle(self) -> Iterator[AgentEvent]:
-        """Report a compaction whose tokens the agent did not report before it went on."""
+        """Yield a compaction that ended and whose tokens were never reported; nothing otherwise."""
         if self._uncounted:
             yield self._told(self._before, None)
 
     def _told(self, before: int | None, after: int | None) -> Compacted:
+        """Return the event of a compaction, and note that it is reported."""
         self._uncounted, self._explained = False, True
         return Compacted(tokens_before=before, tokens_after=after)
 
 
 def _dropped(before: int | None, after: int | None) -> bool:
+    """Return True if the tokens fell to less than half; False if one figure is unknown."""
     return before is not None and after is not None and after < before / 2

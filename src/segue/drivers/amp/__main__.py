@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
+    """Run the agent program for Amp; return its exit code."""
     parser = argparse.ArgumentParser(prog="python -P -m segue.drivers.amp", description="Speak for Amp.")
     parser.add_argument("command", nargs="*", default=["amp"], help="Amp's own program; without it: amp")
     amp = Amp(tuple(parser.parse_args().command))
@@ -21,10 +22,12 @@ def main() -> int:
 
 
 def _introduce(amp: Amp) -> Payload:
+    """Return name, version and capabilities; Amp itself is started for its version."""
     return introduction("amp", amp.version(), images=True, mcp=("http",), sessions=("resume",))
 
 
 def _load(amp: Amp) -> "Starter":
+    """Import the agent, and return its starter."""
     from segue.drivers.amp.agent import start
 
     return partial(start, amp)

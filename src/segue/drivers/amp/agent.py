@@ -16,6 +16,7 @@ MODES = ("low", "medium", "high", "ultra")
 
 
 def start(amp: Amp, wire: Wire, client: Parameters) -> AbstractAsyncContextManager["AmpAgent"]:
+    """Return the agent, in a context that holds nothing."""
     return nullcontext(AmpAgent(wire, amp))
 
 
@@ -27,23 +28,28 @@ class AmpAgent(AgentProgram[AmpThread]):
         self._amp = amp
 
     async def begin(self, cwd: str, servers: Sequence[Message]) -> AmpThread:
+        """Create a thread on Amp's server, and return its setting."""
         return self._setting(await self._amp.begin(cwd), cwd, servers)
 
     async def resume(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> AmpThread:
+        """Return the setting of a thread; raise an error if Amp does not have it."""
         await self._amp.find(token, cwd)
         return self._setting(token, cwd, servers)
 
     async def offers(self, conversation: AmpThread) -> Payload:
+        """Return Amp's modes as the choice of a model."""
         modes = {mode: mode for mode in MODES}
         return {"configOptions": [model_option(modes, conversation.mode or "", name="Mode", meta=OPEN_LIST)]}
 
     async def choose_model(self, conversation: AmpThread, model: str) -> None:
+        """Set the mode of the following turns."""
         conversation.mode = model
 
     def turn(self, conversation: AmpThread) -> AmpTurn:
         return AmpTurn(conversation)
 
     def _setting(self, thread: str, cwd: str, servers: Sequence[Message]) -> AmpThread:
+        """Return the setting of a thread: its directory, MCP servers and channel."""
         channel = Channel(self.wire, thread)
         return AmpThread(amp=self._amp, channel=channel, directory=cwd, servers=dict(map(_server, servers)))
 

@@ -25,7 +25,7 @@ def fields(value: object) -> dict[str, Any]:
 
 
 def refusal(said: str) -> RequestError:
-    """Return the error for a complaint of Amp's, with the code of its meaning."""
+    """Return the error for Amp's complaint, with the code that it means; a missing key means login required."""
     sentence = " ".join(said.removeprefix("Error: ").split()) or "Amp ended without a word."
     code = next((code for pattern, code in _MEANINGS if pattern.search(sentence)), INTERNAL_ERROR)
     if NO_KEY in sentence:
@@ -40,6 +40,7 @@ class Amp:
     command: tuple[str, ...]
 
     def version(self) -> str:
+        """Return Amp's version; raise an error if it cannot be started or fails."""
         words = (*self.command, "--version")
         try:
             done = subprocess.run(words, input=b"", capture_output=True, check=False, start_new_session=True)
@@ -55,7 +56,7 @@ class Amp:
         return found[0]
 
     async def find(self, thread: str, directory: str) -> None:
-        """Check that the thread exists: continuing it would need a prompt."""
+        """Raise an error if Amp does not have the thread; nothing is continued."""
         await self._told("threads", "export", thread, directory=directory)
 
     async def start(self, *words: str, directory: str) -> asyncio.subprocess.Process:
@@ -76,15 +77,18 @@ class Amp:
             raise self._not_started(error) from error
 
     async def _told(self, *words: str, directory: str) -> str:
+        """Run an Amp command to its end, and return its output; raise an error if it fails."""
         process = await self.start(*words, directory=directory)
         told, complaint = await process.communicate(b"")
         return _answer(process.returncode, told, complaint)
 
     def _not_started(self, error: OSError) -> RequestError:
+        """Return the error for a program that cannot be started."""
         return RequestError(INTERNAL_ERROR, f"The program {self.command[0]} cannot be started: {error.strerror}.")
 
 
 def _answer(code: int | None, told: bytes, complaint: bytes) -> str:
+    """Return a command's output; raise its complaint if the exit code is not 0."""
     if code:
         raise refusal((complaint or told).decode(errors="replace").strip())
     return told.decode(errors="replace").strip()

@@ -13,7 +13,7 @@ ALLOWED, REFUSED = 0, 2
 
 
 def main(door: str) -> int:
-    """Ask for permission for the tool that Amp's environment names; return the exit code."""
+    """Ask through the socket for permission for the tool that Amp's environment names; return the exit code for Amp."""
     question = {
         "tool": os.environ.get("AGENT_TOOL_NAME", ""),
         "call": os.environ.get("AGENT_TOOL_USE_ID", ""),

@@ -41,6 +41,7 @@ async def permission_socket(
 
 @asynccontextmanager
 async def _listening(socket: str, ask: Decide) -> AsyncGenerator[str]:
+    """Answer questions at the socket through `ask`; on exit close it, and drop open questions."""
     waiting: set[asyncio.Task[Any]] = set()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -63,6 +64,7 @@ async def _listening(socket: str, ask: Decide) -> AsyncGenerator[str]:
 
 
 def _settings(place: Path, socket: str, own: Mapping[str, Any]) -> list[str]:
+    """Write the settings and the script that make Amp ask at the socket, and return the options for them."""
     words = shlex.join([sys.executable, "-I", "-S", str(delegate.__file__), socket])
     script = place / "ask"
     # Amp starts one program, without arguments.
@@ -74,7 +76,7 @@ def _settings(place: Path, socket: str, own: Mapping[str, Any]) -> list[str]:
 
 
 def _servers(place: Path, servers: Mapping[str, Any]) -> list[str]:
-    """Write the MCP servers into a file, since every user of the machine can read a command line."""
+    """Write the MCP servers into a private file, not a public command line, and return the options; empty for none."""
     if not servers:
         return []
     file = place / "servers.json"

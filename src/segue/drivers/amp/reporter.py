@@ -58,13 +58,14 @@ class _Tokens:
     cached: int = 0
 
     def add(self, usage: Mapping[str, Any]) -> int:
-        """Count a message; the answer is what the conversation holds with it."""
+        """Count a message, and return the tokens that the conversation has with it."""
         new = _count(usage, "input_tokens") + _count(usage, "cache_creation_input_tokens")
         cached, output = _count(usage, "cache_read_input_tokens"), _count(usage, "output_tokens")
         self.input, self.output, self.cached = self.input + new, self.output + output, self.cached + cached
         return new + cached + output
 
     def of_the_turn(self) -> Payload | None:
+        """Return the tokens of the turn as a payload; None if none were counted."""
         used = self.input + self.output + self.cached
         return payloads.tokens(self.input, self.output, self.cached) if used else None
 
@@ -83,7 +84,7 @@ class AmpReporter:
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def take(self, said: Mapping[str, Any]) -> None:
-        """Take one object of Amp's output."""
+        """Report one object of Amp's output; kinds without meaning here are ignored."""
         message = fields(said.get("message"))
         match said.get("type"):
             case "assistant":
@@ -98,9 +99,11 @@ class AmpReporter:
                 pass
 
     def usage(self) -> Payload | None:
+        """Return the tokens of the turn, or None if none were counted."""
         return self._tokens.of_the_turn()
 
     async def fail_open_calls(self, how: str) -> None:
+        """Report all open calls as failed, with the reason (`how` the turn ended)."""
         words = f"The turn {how} before this call was finished. Its effect may be absent or partial."
         for call_id in [call_id for call_id, call in self._calls.items() if call.open]:
             await self._end(call_id, words, {"is_error": True})
@@ -124,6 +127,7 @@ class AmpReporter:
         return found
 
     def _asked(self, question: AmpQuestion) -> str | None:
+        """Return the open call that a question is about, by id, input or tool; None if none fits yet."""
         waiting = {
             call_id: call
             for call_id, call in self._calls.items()
@@ -133,7 +137,7 @@ class AmpReporter:
         return question.call if question.call in waiting else next(same, next(iter(waiting), None))
 
     async def answered(self, call_id: str, *, allowed: bool) -> None:
-        """End a call that was not reported when its question is answered: no result will come."""
+        """Report the end of a call that was asked for and never reported, since no result will come."""
         if call_id not in self._calls:
             status = "completed" if allowed else "failed"
             await self.send(payloads.call_ended(call_id, status))
@@ -141,6 +145,7 @@ class AmpReporter:
     # ── what Amp tells ──────────────────────────────────────────────────────────────────────────────
 
     async def _assistant(self, message: Mapping[str, Any]) -> None:
+        """Report text, thoughts, new calls and tokens of a message."""
         for block in _blocks(message):
             match block:
                 case {"type": "text", "text": str(text)} if text:
@@ -157,12 +162,14 @@ class AmpReporter:
             await self.send(payloads.window(used, 0))
 
     async def _begin(self, call_id: str, tool: str, given: Mapping[str, Any]) -> None:
+        """Note and report a new call."""
         self._spoke = False
         self._calls[call_id] = _Call(tool, given, asked=(tool, given) in self._early)
         self._news.set()
         await self.send(payloads.call_started(call(call_id, tool, given), "in_progress"))
 
     async def _end(self, call_id: str, output: str, result: Mapping[str, Any]) -> None:
+        """Report the end of an open call; raise an error if it needed permission and Amp did not ask."""
         if (call := self._calls.get(call_id)) is None or not call.open:
             return
         self._spoke = call.open = False
@@ -179,19 +186,23 @@ def call(call_id: str, tool: str, given: Mapping[str, Any]) -> Payload:
 
 
 def title(tool: str, given: Mapping[str, Any]) -> str:
+    """Return the title of a call: its tool and main argument, shortened."""
     shown = next((str(given[key]) for key in _SHOWN if given.get(key)), "") or (_json(given) if given else "")
     return shortened(f"{tool} {shown}".strip(), LONGEST_TITLE)
 
 
 def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the content blocks of a message; empty if it has none."""
     content = message.get("content")
     return [fields(block) for block in cast(list[object], content)] if isinstance(content, list) else []
 
 
 def _json(value: Any) -> str:
+    """Return a value as JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def _count(usage: Mapping[str, Any], name: str) -> int:
+    """Return a count of the usage, 0 if it is missing or negative."""
     value = usage.get(name)
     return value if isinstance(value, int) and value > 0 else 0

@@ -34,7 +34,7 @@ def ruled(own: Mapping[str, Any], delegate: str) -> dict[str, Any]:
 
 
 def own_settings(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return the user's settings for Amp: it reads one file, and must not lose this one for ours."""
+    """Return the user's settings for Amp, which ours must include; empty if there are none."""
     file = _own_file(environment)
     try:
         return json.loads(file.read_text("utf-8"))
@@ -48,7 +48,7 @@ def own_settings(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def refuse_what_allows_all(directory: Path) -> None:
-    """Refuse a repository whose own settings allow everything: they win over the user's, and over ours."""
+    """Raise an error if the repository's own settings allow everything or cannot be read, since they win over ours."""
     for file in filter(Path.is_file, _of_repository(directory)):
         try:
             allows_all = fields(_with_comments(file.read_text("utf-8"))).get("amp.dangerouslyAllowAll")
@@ -71,6 +71,7 @@ def _with_comments(text: str) -> Any:
 
 
 def _own_file(environment: Mapping[str, str]) -> Path:
+    """Return the path of the user's settings for Amp, whether it exists or not."""
     if named := environment.get("AMP_SETTINGS_FILE"):
         return Path(named)
     home = environment.get("XDG_CONFIG_HOME") or Path(environment.get("HOME", ""), ".config")
@@ -80,6 +81,7 @@ def _own_file(environment: Mapping[str, str]) -> Path:
 
 
 def _of_repository(directory: Path) -> Iterator[Path]:
+    """Yield the possible settings files of a directory and those above it up to the repository's root."""
     for place in (directory, *directory.parents):
         yield from (place / ".amp" / name for name in ("settings.json", "settings.jsonc"))
         if (place / ".git").exists():

@@ -59,10 +59,11 @@ class AmpTurn:
         self._cancelled = asyncio.Event()
 
     async def cancel(self) -> None:
+        """Request the end of the turn; Amp is terminated, and killed after the grace."""
         self._cancelled.set()
 
     async def play(self, content: Sequence[Message]) -> Payload:
-        """Start Amp with a prompt, and follow it to its end."""
+        """Start Amp with a prompt, follow it to its end, and return the end of the turn."""
         setting = self._setting
         own = own_settings(os.environ)
         refuse_what_allows_all(Path(setting.directory))
@@ -87,6 +88,7 @@ class AmpTurn:
             stopping.cancel()
 
     async def _exchange(self, process: asyncio.subprocess.Process, content: Sequence[Message]) -> None:
+        """Send the prompt, and report Amp's output line by line until it ends."""
         assert process.stdin is not None and process.stdout is not None
         message = {"type": "user", "message": {"role": "user", "content": [_content(block) for block in content]}}
         with suppress(ConnectionError):
@@ -97,6 +99,7 @@ class AmpTurn:
             await self._line(line.decode(errors="replace"))
 
     async def _line(self, line: str) -> None:
+        """Take one line of Amp's output; kill Amp if it answers for another thread or has no key."""
         try:
             said = fields(json.loads(line))
         except ValueError:
@@ -116,6 +119,7 @@ class AmpTurn:
             await self._reporter.take(said)
 
     async def _ending(self, problem: str) -> Payload:
+        """Return the end of a turn: cancelled, or by itself; raise Amp's complaint if it failed."""
         if self._cancelled.is_set():
             await self._reporter.fail_open_calls("was cancelled")
             return turn_ended("cancelled", self._reporter.usage())
@@ -128,6 +132,7 @@ class AmpTurn:
     # ── what Amp asks ───────────────────────────────────────────────────────────────────────────────
 
     async def _ask(self, question: AmpQuestion) -> bool:
+        """Ask the user to allow a call; False if refused or the turn is cancelled."""
         if self._cancelled.is_set():
             return False
         call_id = await self._reporter.asks(question)
@@ -138,6 +143,7 @@ class AmpTurn:
     # ── the end ─────────────────────────────────────────────────────────────────────────────────────
 
     async def _stop(self, process: asyncio.subprocess.Process) -> None:
+        """Wait for a cancellation, then terminate Amp, and kill it after the grace."""
         await self._cancelled.wait()
         with suppress(ProcessLookupError):
             process.terminate()
@@ -145,6 +151,7 @@ class AmpTurn:
         self._kill()
 
     def _kill(self) -> None:
+        """Kill Amp with its process group, if it runs."""
         if self._process is not None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -158,6 +165,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 async def _complaint(process: asyncio.subprocess.Process) -> str:
+    """Return Amp's standard error, shortened."""
     assert process.stderr is not None
     return shortened((await process.stderr.read()).decode(errors="replace").strip(), _LONGEST_COMPLAINT)
 

@@ -12,14 +12,17 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
+    """Run the agent program for models of pydantic-ai; return its exit code."""
     return run(_introduce, _load)
 
 
 def _introduce() -> Payload:
+    """Return name, version and capabilities."""
     return introduction("api", __version__, images=True, sessions=("close", "fork", "list", "resume"))
 
 
 def _load() -> "Starter":
+    """Import the agent, and return its starter."""
     from segue.drivers.api.agent import start
 
     return start

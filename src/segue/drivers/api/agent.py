@@ -43,14 +43,17 @@ class ApiAgent(AgentProgram[ApiConversation]):
         self._models = models
 
     async def begin(self, cwd: str, servers: Sequence[Message]) -> ApiConversation:
+        """Create a conversation in a new file."""
         _refuse(servers)
         return self._setting(self._memory.begin(cwd), cwd)
 
     async def resume(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> ApiConversation:
+        """Open a stored conversation under its lock; raise an error if it is unknown, damaged or held."""
         _refuse(servers)
         return self._setting(self._find(token, hold=True), cwd)
 
     async def copy(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> ApiConversation:
+        """Copy a stored conversation, up to message number `at` if given; the original stays as it is."""
         _refuse(servers)
         original = self._find(token, hold=False)
         if at is not None and (not at.isdecimal() or int(at) > original.length):
@@ -58,26 +61,32 @@ class ApiAgent(AgentProgram[ApiConversation]):
         return self._setting(self._memory.copy(original, cwd, None if at is None else int(at)), cwd)
 
     async def conversations(self, cwd: str | None) -> list[Payload]:
+        """List the stored conversations of a directory, or all without one."""
         return [
             {"sessionId": each.token, "cwd": each.directory, "title": each.title, "updatedAt": each.updated_at}
             for each in self._memory.all(cwd or "")
         ]
 
     async def release(self, conversation: ApiConversation) -> None:
+        """Release the lock of the conversation's file."""
         conversation.history.close()
 
     async def offers(self, conversation: ApiConversation) -> Payload:
+        """Return the current model as the only offered one; any other may be named."""
         current = conversation.history.model or self._models.default or ""
         return {"configOptions": [model_option({current: current} if current else {}, current, meta=OPEN_LIST)]}
 
     async def choose_model(self, conversation: ApiConversation, model: str) -> None:
+        """Store the model of the conversation; raise an error if it cannot be used."""
         self._models.find(model)
         conversation.history.choose(model)
 
     def turn(self, conversation: ApiConversation) -> ApiTurn:
+        """Return a turn with the conversation's model, or the default one; raise an error if it cannot be used."""
         return ApiTurn(conversation, self._models.find(conversation.history.model or self._models.default))
 
     def _find(self, token: str, *, hold: bool) -> ConversationFile:
+        """Return a stored conversation, locked if `hold`; raise an error if it is unknown, damaged or held."""
         try:
             history = self._memory.find(token, hold=hold)
         except (ConversationDamaged, ConversationHeld) as error:
@@ -87,10 +96,12 @@ class ApiAgent(AgentProgram[ApiConversation]):
         return history
 
     def _setting(self, history: ConversationFile, cwd: str) -> ApiConversation:
+        """Return a conversation with its channel, its directory and the models."""
         channel = Channel(self.wire, history.token)
         return ApiConversation(history=history, place=FileRoot(Path(cwd)), channel=channel, models=self._models)
 
 
 def _refuse(servers: Sequence[Message]) -> None:
+    """Raise an error if there are MCP servers, which this agent cannot use."""
     if servers:
         raise invalid_params("This agent takes no MCP servers.")

@@ -41,7 +41,7 @@ class ConversationHeld(Exception):
 
 
 def home(environment: Mapping[str, str]) -> Path:
-    """Return the directory of the agent's conversations."""
+    """Return the directory of the agent's conversations, from the environment."""
     if own := environment.get("SEGUE_API_HOME"):
         return Path(own)
     data = environment.get("XDG_DATA_HOME", "")
@@ -53,6 +53,7 @@ class ConversationFile:
     """Conversation in a file. Only the process that holds its lock appends to it, until it is closed."""
 
     def __init__(self, file: Path, *, hold: bool) -> None:
+        """Read the conversation from its file, under its lock if `hold`; raise an error if it is damaged or held."""
         self.token = file.stem
         self.directory = ""
         self.model: str | None = None
@@ -120,9 +121,11 @@ class ConversationFile:
     # ── what is added ───────────────────────────────────────────────────────────────────────────────
 
     def add(self, message: ModelMessage) -> None:
+        """Append a message to the file."""
         self._append({"message": ModelMessagesTypeAdapter.dump_python([message], mode="json")[0]})
 
     def answer(self, call: ToolCallPart, content: str, *, failed: bool) -> None:
+        """Append the result of a call to the file."""
         part = ToolReturnPart(
             tool_name=call.tool_name,
             content=content,
@@ -132,23 +135,27 @@ class ConversationFile:
         self.add(ModelRequest(parts=[part]))
 
     def close_calls(self, words: str) -> list[ToolCallPart]:
-        """Give every open call a result: no model takes a history in which one is missing."""
+        """Store a failed result with this text for every open call, and return the calls; models need all results."""
         calls = self.open_calls()
         for call in calls:
             self.answer(call, words, failed=True)
         return calls
 
     def choose(self, model: str) -> None:
+        """Append the choice of a model to the file."""
         self._append({"model": model})
 
     def open_in(self, directory: str) -> None:
+        """Append the directory of the conversation to the file."""
         self._append({"directory": directory})
 
     def _append(self, line: dict[str, Any]) -> None:
+        """Append a line to the file, and apply it."""
         self._file.append(line)
         self._take(line)
 
     def _take(self, line: dict[str, Any]) -> None:
+        """Apply one line: directory, model or message; raise ConversationDamaged if it is invalid."""
         self.directory = line.get("directory", self.directory)
         self.model = line.get("model", self.model)
         if "message" in line:
@@ -165,18 +172,21 @@ class ConversationFiles:
         self._directory = home / "conversations"
 
     def begin(self, directory: str) -> ConversationFile:
+        """Create a conversation of this directory, and hold its lock."""
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         history = ConversationFile(self._path(f"api-{secrets.token_hex(8)}"), hold=True)
         history.open_in(directory)
         return history
 
     def find(self, token: str, *, hold: bool) -> ConversationFile | None:
+        """Return the conversation of this token, locked if `hold`; None if there is none."""
         # A token comes from outside and becomes a file name.
         if not re.fullmatch(r"[\w-]+", token) or not self._path(token).exists():
             return None
         return ConversationFile(self._path(token), hold=hold)
 
     def copy(self, history: ConversationFile, directory: str, until: int | None = None) -> ConversationFile:
+        """Create a copy of the first `until` messages, or of all, for this directory; hold its lock."""
         copy = self.begin(directory)
         if history.model is not None:
             copy.choose(history.model)
@@ -185,6 +195,7 @@ class ConversationFiles:
         return copy
 
     def all(self, directory: str) -> Iterator[ConversationFile]:
+        """Yield the undamaged conversations of this directory, or all for an empty one."""
         for file in sorted(self._directory.glob("*.jsonl")):
             try:
                 history = ConversationFile(file, hold=False)
@@ -198,7 +209,7 @@ class ConversationFiles:
 
 
 def _answers(message: ModelMessage) -> TypeGuard[ModelRequest]:
-    """Return whether a message holds only results of tool calls."""
+    """Return True if a message has only results of tool calls."""
     return isinstance(message, ModelRequest) and all(isinstance(part, ToolReturnPart) for part in message.parts)
 
 
@@ -209,6 +220,7 @@ class _LineFile:
     """Lines that are on disk when they were appended."""
 
     def __init__(self, file: Path, *, hold: bool) -> None:
+        """Read the complete lines, under a lock if `hold`; an unfinished last one is overwritten later."""
         self.file = file
         self._held = _held(file) if hold else None
         content = file.read_bytes() if file.exists() else b""
@@ -217,6 +229,7 @@ class _LineFile:
         self._end = len(self._whole)
 
     def lines(self) -> Iterator[dict[str, Any]]:
+        """Yield the lines as JSON; raise ConversationDamaged at one that is none."""
         for line in self._whole.splitlines():
             try:
                 yield json.loads(line)
@@ -237,13 +250,14 @@ class _LineFile:
         self._end += len(content)
 
     def close(self) -> None:
+        """Release the lock, if it is held."""
         if self._held is not None:
             self._held.close()
             self._held = None
 
 
 def _held(file: Path) -> io.FileIO:
-    """Open and lock the file until it is closed; the end of the process closes it."""
+    """Open and lock the file, created if missing; raise ConversationHeld if another process has the lock."""
     fresh = not file.exists()
     stream = io.FileIO(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+")
     try:

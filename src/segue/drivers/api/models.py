@@ -30,7 +30,8 @@ class Models:
         """True if the vendors' own prices hold; they are unknown for another address than the vendor's."""
 
     def find(self, name: str | None) -> Model:
-        """Return the model of this name, ready for requests. No request is sent yet."""
+        """Return the model of this name without sending a request; raise an error if the name or a key is missing or
+        wrong."""
         if name is None:
             raise invalid_params("No model is chosen: give --model provider:name, or set SEGUE_API_MODEL.")
         if re.fullmatch(r"[\w./-]+:\S+", name) is None:
@@ -42,6 +43,7 @@ class Models:
             raise RequestError(code, f"The model {name} cannot be used: {error}") from error
 
     def _provider(self, name: str) -> Provider[Any]:
+        """Return the provider of this name, at the configured base URL if there is one."""
         if self._base_url is None:
             return infer_provider(name)
         kind: Any = infer_provider_class(name)
@@ -58,7 +60,7 @@ def refused(error: ModelAPIError) -> RequestError:
 
 
 def _message(body: object) -> str:
-    """Return the message in a vendor's error, which each vendor packs differently."""
+    """Return the message in a vendor's error, whatever its shape; empty if there is none."""
     match body:
         case {"error": {"message": str(message)}} | {"message": str(message)} | {"error": str(message)}:
             return message
@@ -72,4 +74,5 @@ def _message(body: object) -> str:
 
 
 def _whole(text: str) -> int | None:
+    """Return a positive integer, or None if the text is none."""
     return int(text) if text.isdecimal() and int(text) else None

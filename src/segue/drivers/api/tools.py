@@ -106,11 +106,13 @@ class Tool:
         return self.kind in ("edit", "execute")
 
     def definition(self) -> ToolDefinition:
+        """Return the tool's definition for the model, from its parameters' schema."""
         schema = TypeAdapter(self.takes).json_schema()
         description = schema.pop("description")
         return ToolDefinition(name=self.name, description=description, parameters_json_schema=schema)
 
     def read(self, arguments: dict[str, Any]) -> ToolInput:
+        """Validate a call's arguments; raise ToolFailed with the faults."""
         try:
             return TypeAdapter(self.takes).validate_python(arguments)
         except ValidationError as error:
@@ -122,6 +124,7 @@ class Tool:
 
 
 def _read(given: ReadFile, place: FileRoot) -> str:
+    """Return the requested lines of a file, and how many follow."""
     lines = _text(place.file(given.path), given.path).splitlines(keepends=True)
     chosen = lines[given.line - 1 : given.line - 1 + given.limit]
     rest = len(lines) - (given.line - 1 + len(chosen))
@@ -129,6 +132,7 @@ def _read(given: ReadFile, place: FileRoot) -> str:
 
 
 def _list(given: ListFiles, place: FileRoot) -> str:
+    """Return the names of the files that match a pattern, up to a limit."""
     found = _below(place.directory(given.path), place, given.pattern)
     names = list(islice(found, MOST_ENTRIES + 1))
     more = "\n[and more]" if len(names) > MOST_ENTRIES else ""
@@ -136,6 +140,7 @@ def _list(given: ListFiles, place: FileRoot) -> str:
 
 
 def _below(directory: Path, place: FileRoot, pattern: str) -> Iterator[str]:
+    """Yield the files below a directory whose name or path matches a pattern, without `.git`."""
     for parent, directories, files in os.walk(directory):
         directories[:] = sorted(name for name in directories if name != ".git")
         for file in sorted(files):
@@ -145,6 +150,7 @@ def _below(directory: Path, place: FileRoot, pattern: str) -> Iterator[str]:
 
 
 def _write(given: WriteFile, place: FileRoot) -> str:
+    """Write a whole file, and return the confirmation."""
     file = place.to_change(given.path)
     if file.exists() and not file.is_file():
         raise ToolFailed(f"{given.path} is no file.")
@@ -153,6 +159,7 @@ def _write(given: WriteFile, place: FileRoot) -> str:
 
 
 def _edit(given: EditFile, place: FileRoot) -> str:
+    """Replace a text in a file; raise ToolFailed unless it occurs exactly once."""
     place.to_change(given.path)
     file = place.file(given.path)
     text = _text(file, given.path)
@@ -164,6 +171,7 @@ def _edit(given: EditFile, place: FileRoot) -> str:
 
 
 def _text(file: Path, path: str) -> str:
+    """Return a file's text; raise ToolFailed if it is too large or not UTF-8."""
     if file.stat().st_size > LARGEST_FILE:
         raise ToolFailed(f"{path} is larger than {LARGEST_FILE // 1024 // 1024} MB.")
     try:
@@ -174,6 +182,8 @@ def _text(file: Path, path: str) -> str:
 
 
 def _with_files(use: Callable[[Any, FileRoot], str]) -> Callable[[Any, FileRoot], Awaitable[str]]:
+    """Run a tool's function in a thread, with a timeout."""
+
     async def in_a_thread(given: ToolInput, place: FileRoot) -> str:
         with anyio.fail_after(FILES_WITHIN):
             return await anyio.to_thread.run_sync(use, given, place, abandon_on_cancel=True)
@@ -185,6 +195,7 @@ def _with_files(use: Callable[[Any, FileRoot], str]) -> Callable[[Any, FileRoot]
 
 
 async def _search(given: SearchFiles, place: FileRoot) -> str:
+    """Return the lines that match an expression, found by `git grep`."""
     path = place.name(place.find(given.path))
     # Else a colon at the beginning of a name, or a star in it, would mean something to git.
     grep = ("git", "--literal-pathspecs", "grep", "--no-index", "--exclude-standard", "-I", "-n", "-E")
@@ -195,11 +206,13 @@ async def _search(given: SearchFiles, place: FileRoot) -> str:
 
 
 async def _shell(given: Shell, place: FileRoot) -> str:
+    """Run a shell command in the worktree, and return its output; raise ToolFailed if it fails."""
     done = await _run((shutil.which("bash") or "sh", "-c", given.command), place, given.timeout)
     return _finished(done, given.timeout) or "It printed nothing."
 
 
 async def _run(words: tuple[str, ...], place: FileRoot, timeout: float) -> CompletedRun:
+    """Run a command in the worktree, without the keys of the models and with a mark of its own."""
     return await run_guarded(
         words,
         directory=place.root,
@@ -212,6 +225,7 @@ async def _run(words: tuple[str, ...], place: FileRoot, timeout: float) -> Compl
 
 
 def _finished(done: CompletedRun, timeout: float) -> str:
+    """Return a command's output; raise ToolFailed if it failed or took too long."""
     if done.timed_out:
         raise ToolFailed(f"{done.output}\nIt took longer than {timeout:g} seconds, and was ended.")
     if done.code != 0:

@@ -76,10 +76,11 @@ class ApiTurn:
         self._usage = RequestUsage()
 
     async def cancel(self) -> None:
+        """Cancel the turn; open calls are closed as failed."""
         self._scope.cancel()
 
     async def play(self, content: Sequence[Message]) -> Payload:
-        """Take a prompt, and let the model and its tools work until the model stops."""
+        """Store a prompt, let model and tools work until the model stops, and return the end of the turn."""
         await self._mend()
         self._history.add(ModelRequest(parts=[UserPromptPart(content=[_content(block) for block in content])]))
         reason: StopReason = "cancelled"
@@ -97,12 +98,14 @@ class ApiTurn:
         return payloads.turn_ended(reason, tokens, {"segue": {"at": str(self._history.length)}})
 
     async def _mend(self) -> None:
-        """Close the calls that a killed process left without a result, and report them."""
+        """Store a failed result for the calls that a killed process left open, and report them."""
         for call in self._history.close_calls(INTERRUPTED):
             title = f"{call.tool_name}({call.args_as_json_str()})"
             await self._update(payloads.thought(f"I was interrupted in {title}. {INTERRUPTED}\n"))
 
     async def _go_on(self) -> StopReason:
+        """Ask the model and run its calls until it calls no tool; return the stop reason, also at the limit of
+        requests."""
         for _ in range(MOST_REQUESTS):
             response = await self._ask()
             if not response.tool_calls:
@@ -114,6 +117,7 @@ class ApiTurn:
     # ── the model ───────────────────────────────────────────────────────────────────────────────────
 
     async def _ask(self) -> ModelResponse:
+        """Request a response from the model, stream it to the client, and store it before its calls are run."""
         async with model_request_stream(
             self._model,
             self._history.messages(),
@@ -129,6 +133,7 @@ class ApiTurn:
         return response
 
     async def _stream(self, stream: StreamedResponse) -> None:
+        """Report text and thoughts as they come; on cancellation keep the text so far."""
         try:
             async for event in stream:
                 match event:
@@ -155,6 +160,7 @@ class ApiTurn:
             self._history.add(replace(response, parts=words))
 
     async def _report(self, response: ModelResponse) -> None:
+        """Report the tokens and the cost of the conversation; nothing if the server does not count."""
         usage = UsageMetadata.from_pydantic_ai_usage(response.usage, self._setting.models.window)
         # Zero is what servers say that do not count.
         if used := usage.total_tokens:
@@ -165,6 +171,7 @@ class ApiTurn:
     # ── its tools ───────────────────────────────────────────────────────────────────────────────────
 
     async def _call(self, call: ToolCallPart) -> None:
+        """Report and run one call, after permission if it needs one; a failure becomes the call's result."""
         try:
             tool, given = _understood(call)
         except ToolFailed as error:
@@ -184,6 +191,7 @@ class ApiTurn:
             await self._finish(call, str(error), failed=True)
 
     async def _finish(self, call: ToolCallPart, output: str, *, failed: bool) -> None:
+        """Store the result of a call, then report it even if the turn is cancelled."""
         # First on disk: what was done must not be asked for again after a crash.
         self._history.answer(call, output, failed=failed)
         # What is on disk is told, too: a turn that is cancelled closes only the calls without a result.
@@ -191,16 +199,19 @@ class ApiTurn:
             await self._report_end(call, "failed" if failed else "completed", output)
 
     async def _report_end(self, call: ToolCallPart, status: ToolStatus, output: str) -> None:
+        """Report the end of a call to the client."""
         await self._update(payloads.call_ended(call.tool_call_id, status, output))
 
 
 def _content(block: Message) -> UserContent:
+    """Return a block of a prompt as the model library takes it."""
     if block.get("type") == "image":
         return BinaryContent(data=base64.b64decode(block["data"]), media_type=block["mimeType"])
     return text_of(block)
 
 
 def _understood(call: ToolCallPart) -> tuple[Tool, ToolInput]:
+    """Return the tool and the arguments of a call; raise ToolFailed if there is no such tool or they are wrong."""
     tool = TOOLS.get(call.tool_name)
     if tool is None:
         raise ToolFailed(f"There is no tool {call.tool_name}; there are {', '.join(TOOLS)}.")
@@ -211,6 +222,7 @@ def _understood(call: ToolCallPart) -> tuple[Tool, ToolInput]:
 
 
 def _reason(response: ModelResponse) -> StopReason:
+    """Return the protocol's stop reason for the end of a response."""
     match response.finish_reason:
         case "length":
             return "max_tokens"

@@ -15,15 +15,18 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
+    """Run the agent program for Claude Code; return its exit code."""
     return run(_introduce, partial(_load, Setup.of(os.environ)))
 
 
 def _introduce() -> Payload:
+    """Return name, version of the SDK, and capabilities."""
     sdk, sessions = version("claude-agent-sdk"), ("close", "fork", "list", "resume")
     return introduction("claude-sdk", sdk, images=True, mcp=("http", "sse"), sessions=sessions)
 
 
 def _load(setup: Setup) -> "Starter":
+    """Import the agent, and return its starter."""
     from segue.drivers.claude.agent import start
 
     return partial(start, setup)

@@ -28,6 +28,7 @@ _MODES = {
 
 
 def start(setup: Setup, wire: Wire, client: Parameters) -> AbstractAsyncContextManager["ClaudeAgent"]:
+    """Return the agent; it keeps copies of conversations if the client declares a keeper."""
     return nullcontext(ClaudeAgent(wire, setup, Register(setup.home), ClientStore(wire) if keeps(client) else None))
 
 
@@ -41,12 +42,14 @@ class ClaudeAgent(AgentProgram[SdkConversation]):
         self._store = store
 
     async def begin(self, cwd: str, servers: Sequence[Message]) -> SdkConversation:
+        """Start a new conversation, and register it."""
         token = str(uuid4())
         self._register.begin(token, cwd)
         return await self._begin(WantedConversation(token=token, cwd=cwd, mcp_servers=servers))
 
     async def resume(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> SdkConversation:
-        """Resume the SDK's conversation, from Segue's copy if Claude Code has lost it."""
+        """Resume the SDK's conversation, restored from Segue's copy if Claude Code has lost it; one without a message
+        begins anew."""
         known = self._register.find(token)
         stored = reconstruct(sdk.get_session_messages(token, cwd), at)
         model = known.model if known else None
@@ -68,6 +71,7 @@ class ClaudeAgent(AgentProgram[SdkConversation]):
         return conversation
 
     async def copy(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> SdkConversation:
+        """Copy the SDK's conversation, up to `at` if given, restored first if lost; open and return the copy."""
         try:
             copy = copied(token, cwd, at)
         except RequestError as error:
@@ -79,6 +83,7 @@ class ClaudeAgent(AgentProgram[SdkConversation]):
         return await self.resume(copy, cwd, servers, None)
 
     async def conversations(self, cwd: str | None) -> list[Payload]:
+        """List the SDK's conversations of a directory, or all without one."""
         return [
             {
                 "sessionId": each.session_id,
@@ -90,20 +95,24 @@ class ClaudeAgent(AgentProgram[SdkConversation]):
         ]
 
     async def release(self, conversation: SdkConversation) -> None:
+        """Stop listening to the conversation, and end its Claude Code."""
         await conversation.close()
 
     async def offers(self, conversation: SdkConversation) -> Payload:
+        """Return the permission modes, and the models with the chosen one."""
         offered = {each["value"]: each.get("displayName") or each["value"] for each in await conversation.models()}
         known = self._register.find(conversation.token)
         chosen = (known.model if known else None) or self._setup.model or next(iter(offered), "")
         return {"modes": modes(_MODES, "default"), "configOptions": [model_option(offered, chosen, meta=OPEN_LIST)]}
 
     async def choose_mode(self, conversation: SdkConversation, mode: str) -> None:
+        """Set the permission mode; raise an error if there is no such mode."""
         if mode not in _MODES:
             raise invalid_params(f"There is no mode {mode}; there are {', '.join(_MODES)}.")
         await conversation.choose_mode(mode)
 
     async def choose_model(self, conversation: SdkConversation, model: str) -> None:
+        """Set the conversation's model, and store it for a later resume."""
         await conversation.choose_model(model)
 
     def turn(self, conversation: SdkConversation) -> SdkConversation:
@@ -112,19 +121,23 @@ class ClaudeAgent(AgentProgram[SdkConversation]):
     # ── ways into a conversation ────────────────────────────────────────────────────────────────────
 
     def _conversation(self, wanted: WantedConversation) -> SdkConversation:
+        """Return a conversation that is not open yet, with a mirror if the client keeps conversations."""
         mirror = Mirror(self._store) if self._store else None
         return SdkConversation(self._setup, wanted, self._register, Channel(self.wire, wanted.token), mirror)
 
     async def _begin(self, wanted: WantedConversation) -> SdkConversation:
+        """Open a new conversation."""
         conversation = self._conversation(wanted)
         await conversation.open()
         return conversation
 
     async def _resumed(self, wanted: WantedConversation) -> SdkConversation:
+        """Open an existing conversation; raise an error if Claude Code does not resume it."""
         conversation = self._conversation(wanted)
         await conversation.safe_resume()
         return conversation
 
     async def _put_back(self, error: RequestError, token: str, project: str | None = None) -> bool:
-        """Restore a conversation that Claude Code does not have from Segue's copy; return whether there was one."""
+        """Restore a conversation that Claude Code lacks from Segue's copy; False for another error or without a
+        copy."""
         return error.code == NOT_FOUND and self._store is not None and await restore(self._store, token, project)

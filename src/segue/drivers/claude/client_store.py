@@ -22,7 +22,7 @@ KeptPart = Mapping[str, Any]
 
 
 def keeps(client: Parameters) -> bool:
-    """Return whether the client keeps conversations, by the parameters of its `initialize`."""
+    """Return True if the client declares in `initialize` that it keeps conversations."""
     return bool(client.extension("clientCapabilities").get("keeper"))
 
 
@@ -33,10 +33,12 @@ class ClientStore:
         self._wire = wire
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+        """Send entries to the client to keep, in batches."""
         for batch in _batches(entries):
             await self._wire.request("_segue/keep", {**_named(key), "entries": batch})
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
+        """Return all kept entries of a part, page by page; None if there are none."""
         entries: list[SessionStoreEntry] = []
         after: int | None = 0
         while after is not None:
@@ -46,6 +48,7 @@ class ClientStore:
         return entries or None
 
     async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
+        """List the kept conversations of a project, with the time of their last entry."""
         return [
             {"session_id": each["conversation"], "mtime": int(datetime.fromisoformat(each["at"]).timestamp() * 1000)}
             for each in await self._find(project=project_key)
@@ -53,6 +56,7 @@ class ClientStore:
         ]
 
     async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
+        """List the kept parts of a conversation beside the main one."""
         return [
             each["part"]
             for each in await self.parts(key["session_id"])
@@ -64,17 +68,21 @@ class ClientStore:
         return await self._find(conversation=token)
 
     async def warn(self, message: str) -> None:
+        """Send a warning to the client."""
         await self._wire.request("_segue/warn", {"message": message})
 
     async def _find(self, **asked: str) -> Sequence[KeptPart]:
+        """Return the kept parts that match, by project or conversation, as the client orders them."""
         return (await self._wire.request("_segue/find", asked))["found"]
 
 
 def _named(key: SessionKey) -> dict[str, Any]:
+    """Return the key of a part in the client's form."""
     return {"project": key["project_key"], "conversation": key["session_id"], "part": key.get("subpath") or ""}
 
 
 def _batches(entries: Sequence[SessionStoreEntry]) -> Iterator[list[SessionStoreEntry]]:
+    """Yield the entries in batches below the size of a request; a larger entry is a batch of its own."""
     batch: list[SessionStoreEntry] = []
     size = 0
     for entry in entries:

@@ -34,6 +34,7 @@ class Mirror:
         self._stopped = False
 
     async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+        """Send entries to the copy; after a failure, which causes one warning, do nothing any more."""
         if self._stopped:
             return
         try:
@@ -64,18 +65,20 @@ class Mirror:
                 )
 
     async def _stop(self, error: Exception) -> None:
+        """Stop copying, and warn of the reason."""
         self._stopped = True
         message = f"Segue's copy of this conversation stands still until it is opened again: {error or 'no answer'}"
         await self._warn(message)
 
     async def _warn(self, message: str) -> None:
+        """Send a warning to the client; a failure is ignored."""
         # Whoever is gone need not be told.
         with suppress(RequestError, OSError):
             await self._store.warn(message)
 
 
 def _after(last: str | None, found: Sequence[FileEntry | UnreadableLine]) -> Sequence[FileEntry | UnreadableLine]:
-    """Return the entries after the one that was added last; all of them, if that is unknown."""
+    """Return the entries after the one that was added last; all of them if that one is unknown."""
     names = [None if isinstance(each, UnreadableLine) else each["uuid"] for each in found]
     return found[names.index(last) + 1 if last in names and last else 0 :]
 
@@ -84,10 +87,8 @@ def _after(last: str | None, found: Sequence[FileEntry | UnreadableLine]) -> Seq
 
 
 async def restore(store: ClientStore, token: str, project: str | None = None) -> bool:
-    """Put the conversation where Claude Code looks for it, as one of the directory it was held in or of another.
-
-    False where Segue has no copy either, or something of that name is there.
-    """
+    """Write a conversation from Segue's copy to where Claude Code reads it; return False without a copy, or if the file
+    exists."""
     found = await store.parts(token)
     main = next((each for each in found if not each["part"]), None)
     if main is None:
@@ -113,6 +114,7 @@ async def restore(store: ClientStore, token: str, project: str | None = None) ->
 
 
 async def _restore_part(store: ClientStore, part: KeptPart, file: Path) -> None:
+    """Write one part of a conversation, and its description, into Claude Code's files."""
     stored = await _loaded(store, part)
     put(file, lines([entry for entry in stored if entry["type"] != _METADATA]))
     if described := [entry for entry in stored if entry["type"] == _METADATA]:
@@ -121,6 +123,7 @@ async def _restore_part(store: ClientStore, part: KeptPart, file: Path) -> None:
 
 
 async def _loaded(store: ClientStore, part: KeptPart) -> list[Mapping[str, Any]]:
+    """Return the kept entries of a part, in a form that the vendor accepts."""
     key: SessionKey = {"project_key": part["project"], "session_id": part["conversation"], "subpath": part["part"]}
     saying = _Saying()
     return [saying.entry(cast(dict[str, Any], entry)) for entry in await store.load(key) or ()]
@@ -133,6 +136,7 @@ class _Saying:
         self._called: set[str] = set()
 
     def entry(self, entry: dict[str, Any]) -> Mapping[str, Any]:
+        """Return an entry with those blocks replaced by text that the vendor would refuse."""
         match entry:
             case {"message": {"content": [*blocks]}}:
                 return {**entry, "message": {**entry["message"], "content": [self._block(block) for block in blocks]}}
@@ -140,6 +144,7 @@ class _Saying:
                 return entry
 
     def _block(self, block: Any) -> Any:
+        """Return a block as it is, or as text: a result without its call, a redacted or empty thought."""
         match block:
             case {"type": "tool_use", "id": str(call)}:
                 self._called.add(call)
@@ -156,4 +161,5 @@ class _Saying:
 
 
 def _words(text: str) -> Mapping[str, str]:
+    """Return text as a content block."""
     return {"type": "text", "text": text}

@@ -35,6 +35,7 @@ class WantedConversation:
 
 
 def options(setup: Setup, wanted: WantedConversation, **callbacks: Any) -> ClaudeAgentOptions:
+    """Return the SDK's options: the chosen ones and the callbacks."""
     return ClaudeAgentOptions(**chosen(setup, wanted), **callbacks)
 
 
@@ -63,7 +64,8 @@ def chosen(setup: Setup, wanted: WantedConversation) -> dict[str, Any]:
 
 @contextmanager
 def servers_file(servers: Sequence[Message]) -> Generator[Path | None]:
-    """Write the MCP servers into a file until Claude Code has read it: command lines are public on a machine."""
+    """Write the MCP servers into a private file, since command lines are public; yield its path, or None for no
+    servers."""
     with private_directory("segue-claude") as place:
         file = place / "servers.json"
         if servers:
@@ -72,6 +74,7 @@ def servers_file(servers: Sequence[Message]) -> Generator[Path | None]:
 
 
 def _server(server: Message) -> tuple[str, McpServerConfig]:
+    """Return the name and the definition of an MCP server for Claude Code; raise an error for an unknown transport."""
     match server.get("type", "stdio"):
         case "http":
             return server["name"], {"type": "http", "url": server["url"], "headers": pairs(server["headers"])}

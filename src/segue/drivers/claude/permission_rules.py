@@ -26,7 +26,7 @@ _SIGNS = frozenset("();<>|&")
 
 
 def must_ask(tool: str, given: Mapping[str, Any], mode: str) -> bool:
-    """Return whether a call needs a question; `mode` is the user's own choice, never one from a file."""
+    """Return True if a call needs the user's permission; `mode` is the user's own choice, never one from a file."""
     if tool in _READING | _TALKING:
         return False
     if tool == "Bash":
@@ -35,7 +35,7 @@ def must_ask(tool: str, given: Mapping[str, Any], mode: str) -> bool:
 
 
 def only_looks(command: object) -> bool:
-    """Return whether a command line consists only of a few known programs that print; a doubtful one does not."""
+    """Return True if a command line consists only of known programs that print; False if in doubt."""
     if not isinstance(command, str) or _EXPANDED & set(command):
         return False
     reader = shlex.shlex(command, posix=True, punctuation_chars=True)

@@ -34,7 +34,7 @@ class Reconstruction:
 
 
 def should_resume(token: str | None, messages: Sequence[object] | None) -> bool:
-    """Return whether a conversation can be resumed: it has a token and at least one message."""
+    """Return True if a conversation can be resumed: it has a token and at least one message."""
     return bool(token) and bool(messages)
 
 
@@ -58,6 +58,7 @@ class _Mending:
         self._open: dict[str, str] = {}
 
     def take(self, message: StoredMessage, following: StoredMessage | None) -> None:
+        """Add a message without its faulty blocks; close open calls if no result can follow."""
         content = tuple(self._kept(message))
         if content:
             self.messages.append(StoredMessage(role=message.role, content=content))
@@ -66,6 +67,7 @@ class _Mending:
             self._close()
 
     def _kept(self, message: StoredMessage) -> Iterator[Block]:
+        """Yield the blocks of a message, and note those left out as gaps: results without calls, empty thoughts."""
         for block in message.content:
             if block["type"] == "tool_result" and self._open.pop(str(block.get("tool_use_id")), None) is None:
                 self.gaps.append("a result has no call")
@@ -75,6 +77,7 @@ class _Mending:
                 yield block
 
     def _close(self) -> None:
+        """Add a failed result for every open call, and note the calls as interrupted."""
         results = tuple(
             {"type": "tool_result", "tool_use_id": call, "content": INTERRUPTED, "is_error": True}
             for call in self._open
@@ -86,20 +89,21 @@ class _Mending:
 
 
 def called(block: Block) -> str:
-    """Return a short form of a call."""
+    """Return a call as its tool and first argument."""
     given: object = block.get("input")
     words = [str(value) for value in given.values()] if _is_object(given) else []
     return f"{block.get('name')}({words[0][:200] if words else ''})"
 
 
 def _over(message: StoredMessage, following: StoredMessage | None) -> bool:
-    """Return whether no result can follow: calls of one answer may be several messages, and so may their results."""
+    """Return True if no result can follow a message; calls and results of one answer may be several messages."""
     if following is None or message.role == "user" != following.role:
         return True
     return following.role == "user" and not any(block["type"] == "tool_result" for block in following.content)
 
 
 def _message(stored: SessionMessage) -> StoredMessage:
+    """Return a stored message with its content as blocks."""
     said: object = stored.message.get("content") if _is_object(stored.message) else None
     if isinstance(said, str):
         return StoredMessage(role=stored.type, content=({"type": "text", "text": said},))

@@ -44,23 +44,27 @@ class Register:
         self._memory: dict[str, SessionMetadata] = {}
 
     def begin(self, token: str, cwd: str, model: str | None = None) -> SessionMetadata:
+        """Store the figures of a new conversation."""
         moment = self._now().isoformat()
         return self._put(SessionMetadata(id=token, cwd=cwd, model=model, created_at=moment, last_message_at=moment))
 
     def find(self, token: str) -> SessionMetadata | None:
+        """Return the figures of a conversation, from memory or disk; None if unknown or unreadable."""
         if token not in self._memory and (stored := self._read(token)) is not None:
             self._memory[token] = stored
         return self._memory.get(token)
 
     def update(self, token: str, **changes: Any) -> SessionMetadata:
-        """Change the figures of a conversation after a message."""
+        """Change and store the figures of a known conversation, with the time as that of its last message."""
         known = self._memory[token]
         return self._put(replace(known, last_message_at=self._now().isoformat(), **changes))
 
     def choose(self, token: str, model: str | None) -> None:
+        """Store the model of a known conversation."""
         self._put(replace(self._memory[token], model=model))
 
     def _put(self, metadata: SessionMetadata) -> SessionMetadata:
+        """Write figures to disk atomically, and keep them in memory."""
         self._memory[metadata.id] = metadata
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = self._path(metadata.id)
@@ -73,6 +77,7 @@ class Register:
         return metadata
 
     def _read(self, token: str) -> SessionMetadata | None:
+        """Return the figures stored on disk; None if there are none or they are not readable."""
         # A token comes from outside and becomes a file name.
         if not re.fullmatch(r"[\w-]+", token):
             return None

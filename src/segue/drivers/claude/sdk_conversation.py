@@ -65,6 +65,7 @@ class SdkConversation:
         channel: Channel,
         mirror: Mirror | None = None,
     ) -> None:
+        """Prepare the SDK's client with permission and compaction hooks; nothing is started."""
         self.token = wanted.token
         self._mirror = mirror
         self._max_turns = setup.max_turns
@@ -98,7 +99,7 @@ class SdkConversation:
     # ── opening and closing ─────────────────────────────────────────────────────────────────────────
 
     async def open(self) -> None:
-        """Begin it, or go back to it; then `safe_resume` is the way."""
+        """Start Claude Code for this conversation, and listen to it; raise an error if it does not start."""
         with servers_file(self._servers) as servers:
             self._claude.options.mcp_servers = servers or {}
             try:
@@ -108,10 +109,8 @@ class SdkConversation:
         self._listener = asyncio.create_task(self._listen())
 
     async def safe_resume(self) -> None:
-        """Resume the conversation, and wait for Claude Code's first answer, which shows whether it has it.
-
-        If it has not, no new one is begun in its place: the caller informs the user, and decides.
-        """
+        """Resume the conversation; raise `session not found` if Claude Code lacks it, and begin no new one in its
+        place."""
         if self._mirror is not None:
             await self._mirror.catch_up(self.token)
         try:
@@ -123,6 +122,7 @@ class SdkConversation:
             raise
 
     async def close(self) -> None:
+        """Stop listening, and end Claude Code."""
         if self._listener is not None:
             self._listener.cancel()
         await self._claude.disconnect()
@@ -138,22 +138,25 @@ class SdkConversation:
         return (await self._claude.get_server_info() or {}).get("models", [])
 
     async def choose_model(self, model: str) -> None:
+        """Set the model, and store it for a later resume."""
         await self._claude.set_model(model)
         self._register.choose(self.token, model)
 
     async def choose_mode(self, mode: Any) -> None:
+        """Set the permission mode."""
         await self._claude.set_permission_mode(mode)
         self._mode = mode
 
     # ── turns ───────────────────────────────────────────────────────────────────────────────────────
 
     async def cancel(self) -> None:
+        """Interrupt the turn."""
         self._cancelling = True
         with suppress(ClaudeSDKError):
             await self._claude.interrupt()
 
     async def play(self, content: Sequence[Parsed]) -> Payload:
-        """Play one turn: send the prompt, and ask Claude to go on where it stopped in the middle."""
+        """Play one turn: send the prompt, continue if Claude stops in the middle, and return the end of the turn."""
         self._cancelling = False
         asked: Content = [_block(each) for each in content if each.get("type") in ("text", "image")]
         for update in self._to_report:
@@ -181,6 +184,7 @@ class SdkConversation:
         return self._response("cancelled", results)
 
     async def _ask(self, content: Content) -> ResultMessage:
+        """Send a prompt and return the result that ends it; raise an error if Claude Code has ended."""
         if self._ended is not None:
             raise _over(self._ended)
         self._answer = asyncio.get_running_loop().create_future()
@@ -196,6 +200,7 @@ class SdkConversation:
             self._answer = None
 
     async def _listen(self) -> None:
+        """Read messages until Claude Code ends; its end or another conversation's message fails the open prompt."""
         try:
             while not await self._read_all():
                 pass
@@ -222,7 +227,7 @@ class SdkConversation:
         return True
 
     def _verify(self, message: Message) -> None:
-        """Check the token in the message that begins or ends each turn."""
+        """Raise an error if a message that begins or ends a turn is of another conversation."""
         match message:
             case SystemMessage(subtype="init", data={"session_id": named}) | ResultMessage(session_id=named):
                 if named != self.token:
@@ -241,6 +246,7 @@ class SdkConversation:
             await self._claude.disconnect()
 
     async def _take_message(self, message: Message) -> None:
+        """Report a message to the client; one that cannot be translated is reported as left out."""
         try:
             updates = list(self._translation.translate(message))
         except Exception as error:  # noqa: BLE001 - one message that means nothing to us does not end the conversation
@@ -250,26 +256,30 @@ class SdkConversation:
             await self._channel.update(update)
 
     async def _left_out(self, error: Exception) -> None:
+        """Log a message that could not be read, and report that to the client."""
         _log.warning("A message of Claude Code's was left out", exc_info=error)
         reason = f"{type(error).__name__}: {error}"
         await self._channel.update(thought(f"A message of Claude Code's could not be read: {reason}\n"))
 
     def _take(self, result: ResultMessage) -> None:
+        """Give the result to the prompt that waits for it; one of a turn that Claude began by itself is ignored."""
         # Claude Code also begins turns by itself, for example when a command in the background has ended.
         ours = result.origin is None or result.origin.get("kind") == "human"
         if ours and self._answer is not None and not self._answer.done():
             self._answer.set_result(result)
 
     def _end(self, error: Exception) -> None:
+        """Note that Claude Code has ended, and fail the prompt that waits."""
         self._ended = error
         self._fail(_over(error))
 
     def _fail(self, error: RequestError) -> None:
-        """Fail the prompt that waits for an answer, if there is one."""
+        """Fail the prompt that waits for an answer; do nothing if there is none."""
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(error)
 
     def _note(self, result: ResultMessage) -> None:
+        """Add the figures of a result to the register, and reset the counts of the turn."""
         known, usage = self._register.find(self.token), result.usage or {}
         if known is not None:
             self._register.update(
@@ -285,6 +295,7 @@ class SdkConversation:
         self._translation.messages = self._translation.calls = 0
 
     def _response(self, reason: StopReason, results: Sequence[ResultMessage]) -> Payload:
+        """Return the end of a turn with its tokens, and a bookmark if it ended by itself."""
         # Where it was stopped, results of calls may come after its last message, and a copy would lack them.
         at = self._translation.last_message if reason == "end_turn" else None
         new, output, read, written = (sum(_count(each.usage or {}, name) for each in results) for name in _TOKENS)
@@ -295,16 +306,19 @@ class SdkConversation:
     async def _permitted(
         self, tool: str, given: dict[str, Any], context: ToolPermissionContext
     ) -> PermissionResultAllow | PermissionResultDeny:
+        """Ask the user to allow a call, and return the SDK's answer."""
         if (await self._channel.ask(call(context.tool_use_id or str(uuid4()), tool, given))).allowed:
             return PermissionResultAllow()
         return PermissionResultDeny(message="The user refused this.", interrupt=self._cancelling)
 
     async def _before_tool(self, given: Any, *_: Any) -> Any:
+        """Return the hook's answer: the user is asked for a call that needs permission; empty for others."""
         if not must_ask(given["tool_name"], given["tool_input"], self._mode):
             return {}
         return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "ask"}}
 
     async def _before_compaction(self, *_: Any) -> Any:
+        """Report to the client that a compaction begins."""
         for update in self._translation.compacting():
             await self._channel.update(update)
         return {}
@@ -320,6 +334,7 @@ class SdkConversation:
 
 
 def _complain(line: str) -> None:
+    """Write a line of Claude Code's standard error to ours, unchanged."""
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 
@@ -333,6 +348,7 @@ def _block(block: Parsed) -> Mapping[str, Any]:
 
 
 async def _prompt(content: Content) -> AsyncIterator[dict[str, Any]]:
+    """Yield the prompt as the SDK's message."""
     yield {
         "type": "user",
         "message": {"role": "user", "content": list(content)},
@@ -342,9 +358,11 @@ async def _prompt(content: Content) -> AsyncIterator[dict[str, Any]]:
 
 
 def _over(error: Exception) -> RequestError:
+    """Return the error that Claude Code has ended; a request error as it is."""
     return error if isinstance(error, RequestError) else RequestError(INTERNAL_ERROR, f"Claude Code has ended: {error}")
 
 
 def _count(usage: Mapping[str, Any], name: str) -> int:
+    """Return a count of the usage, 0 if it is missing."""
     value = usage.get(name)
     return value if isinstance(value, int) else 0

@@ -16,11 +16,13 @@ FileEntry = Mapping[str, Any]
 
 
 def projects() -> Path:
+    """Return the folder of Claude Code's conversations, which may not exist."""
     return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude") / "projects"
 
 
 def copied(token: str, cwd: str, at: str | None) -> str:
-    """Copy a conversation to the folder where Claude Code looks for it when it works in `cwd`; return its token."""
+    """Copy a conversation, up to `at` if given, for work in `cwd`; return the copy's token, or raise `session not
+    found`."""
     try:
         copy = sdk.fork_session(token, up_to_message_id=at).session_id
     except (FileNotFoundError, ValueError) as error:
@@ -33,7 +35,7 @@ def copied(token: str, cwd: str, at: str | None) -> str:
 
 
 def parts(token: str) -> Iterator[tuple[sdk.SessionKey, Path]]:
-    """Return the files of a conversation: its own, and those of the subagents that were started in it."""
+    """Yield the key and the file of a conversation and of each of its subagents."""
     for main in projects().glob(f"*/{token}.jsonl"):
         key: sdk.SessionKey = {"project_key": main.parent.name, "session_id": token}
         yield key, main
@@ -50,7 +52,7 @@ class UnreadableLine:
 
 
 def named_entries(file: Path) -> Iterator[FileEntry | UnreadableLine]:
-    """Return the entries with a uuid, which are all that belong to the conversation itself."""
+    """Yield the entries with a uuid, and a mark for each unreadable line except a torn last one."""
     unreadable: UnreadableLine | None = None
     with file.open(encoding="utf-8", errors="replace") as stream:
         for number, line in enumerate(stream, start=1):
@@ -69,7 +71,7 @@ def named_entries(file: Path) -> Iterator[FileEntry | UnreadableLine]:
 
 
 def put(file: Path, text: str) -> bool:
-    """Write a file atomically below Claude Code's own projects, and never over an existing one."""
+    """Write a file atomically below Claude Code's projects; return False if it exists or the path is elsewhere."""
     if ".." in file.parts or not file.is_relative_to(projects()):
         return False
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -89,4 +91,5 @@ def put(file: Path, text: str) -> bool:
 
 
 def lines(stored: Sequence[FileEntry]) -> str:
+    """Return entries as JSON lines."""
     return "".join(f"{json.dumps(entry)}\n" for entry in stored)

@@ -25,6 +25,7 @@ class Setup:
 
     @staticmethod
     def of(environment: Mapping[str, str]) -> "Setup":
+        """Read the setup from the environment; end the program with a message if a number is invalid."""
         return Setup(
             home=_home(environment),
             program=environment.get("SEGUE_CLAUDE_PROGRAM") or None,
@@ -36,6 +37,7 @@ class Setup:
 
 
 def _home(environment: Mapping[str, str]) -> Path:
+    """Return the directory of the register, from the environment."""
     if own := environment.get("SEGUE_CLAUDE_HOME"):
         return Path(own)
     data = environment.get("XDG_DATA_HOME", "")
@@ -44,6 +46,7 @@ def _home(environment: Mapping[str, str]) -> Path:
 
 
 def _whole(environment: Mapping[str, str], name: str) -> int | None:
+    """Return a variable as a positive integer, None if unset; end the program with a message for any other value."""
     value = environment.get(name, "")
     if value and not (value.isdecimal() and int(value)):
         sys.exit(f"{name} must be a number above zero, not {value!r}.")

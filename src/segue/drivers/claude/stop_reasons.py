@@ -62,11 +62,12 @@ class TurnState:
 
 
 def should_continue(state: TurnState) -> bool:
+    """Return True if the turn may ask Claude to continue once more."""
     return state.current_turn < state.max_turns
 
 
 def outcome_of(result: ResultMessage, *, cancelled: bool) -> TurnOutcome:
-    """Return the outcome of one answer; a reason that is not known ends the turn like any other."""
+    """Return the outcome of one answer: over, unfinished or broken; an unknown reason ends the turn as usual."""
     if cancelled or (result.terminal_reason or "").startswith("aborted"):
         return TurnOver("cancelled")
     if result.subtype in _ERRORS:

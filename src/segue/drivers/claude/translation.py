@@ -65,7 +65,7 @@ class MessageTranslation:
         self._compaction: str | None = None
 
     def translate(self, message: Message) -> Iterator[Payload]:
-        """Translate a message into updates."""
+        """Yield the updates of a message of Claude Code; other kinds of messages give none."""
         match message:
             case StreamEvent(parent_tool_use_id=None):
                 yield from self._stream(message.event)
@@ -84,6 +84,7 @@ class MessageTranslation:
     # ── what it says ────────────────────────────────────────────────────────────────────────────────
 
     def _stream(self, event: ToolInput) -> Iterator[Payload]:
+        """Yield the updates of a streamed event: text, thoughts and tokens."""
         match event:
             case {"type": "message_start", "message": {"id": str(name), "model": str(model), "usage": usage}}:
                 self._streamed, self.model = name, model
@@ -99,6 +100,7 @@ class MessageTranslation:
                 return
 
     def _assistant(self, message: AssistantMessage) -> Iterator[Payload]:
+        """Yield the updates of an assistant's message; text that was streamed is not repeated."""
         main = message.parent_tool_use_id is None
         if main:
             self.messages += 1
@@ -108,6 +110,7 @@ class MessageTranslation:
         yield from self._blocks(message.content, aloud=aloud)
 
     def _blocks(self, blocks: Sequence[ContentBlock], *, aloud: bool) -> Iterator[Payload]:
+        """Yield the updates of content blocks: calls and results, and text and thoughts if `aloud`."""
         for block in blocks:
             match block:
                 case TextBlock() if aloud and block.text:
@@ -128,21 +131,24 @@ class MessageTranslation:
     # ── how full it is ──────────────────────────────────────────────────────────────────────────────
 
     def _result(self, result: ResultMessage) -> Iterator[Payload]:
+        """Note the window that the result names, and yield the usage with the cost."""
         told: ToolInput = (result.model_usage or {}).get(self.model or "") or {}
         self.window = told.get("contextWindow") or self.window
         yield from self._usage(result.total_cost_usd)
 
     def _usage(self, dollars: float | None) -> Iterator[Payload]:
+        """Yield the tokens in the context with the cost (None if unknown); nothing if none were counted."""
         if used := sum(self._used.values()):
             yield payloads.window(used, self.window or 0, dollars, meta={"_claude/model": self.model})
 
     def compacting(self) -> Iterator[Payload]:
-        """Report that the conversation is about to be replaced by a summary."""
+        """Yield the begin of a compaction as a call, and note it."""
         self._compaction = f"compaction-{uuid4()}"
         call = payloads.call(self._compaction, "Compact conversation", "other")
         yield payloads.call_started(call, "in_progress", meta=_COMPACTION)
 
     def _compacted(self, data: ToolInput) -> Iterator[Payload]:
+        """Yield the end of a compaction with its tokens; its begin first if it was not reported."""
         if self._compaction is None:
             yield from self.compacting()
         told: ToolInput = data.get("compact_metadata") or {}
@@ -153,6 +159,7 @@ class MessageTranslation:
 
 
 def _counts(usage: ToolInput) -> dict[str, int]:
+    """Return the counts of tokens in use."""
     return {name: usage[name] for name in _IN_USE if isinstance(usage.get(name), int)}
 
 
@@ -166,15 +173,18 @@ def call(call_id: str, tool: str, given: ToolInput) -> Payload:
 
 
 def _finished(call_id: str, output: str, *, failed: bool) -> Payload:
+    """Return the update that ends a call; empty output becomes None."""
     return payloads.call_ended(call_id, "failed" if failed else "completed", output or None)
 
 
 def _title(tool: str, given: ToolInput) -> str:
+    """Return a call's title: its main argument, with the tool unless it is Bash."""
     main = next((given[name] for name in _MAIN_INPUTS if isinstance(given.get(name), str)), "")
     return main if tool == "Bash" and main else f"{tool} {main}".strip()
 
 
 def _change(tool: str, given: ToolInput) -> list[Payload] | None:
+    """Return the diff of a call that writes or edits a file; None for other calls."""
     match tool, given:
         case "Write", {"file_path": str(path), "content": str(text)}:
             return [payloads.diff(path, text)]
@@ -185,6 +195,7 @@ def _change(tool: str, given: ToolInput) -> list[Payload] | None:
 
 
 def _text(content: str | Sequence[ToolInput] | None) -> str:
+    """Return the text of a result's content; empty if it has none."""
     if content is None or isinstance(content, str):
         return content or ""
     return "\n".join(block["text"] for block in content if isinstance(block.get("text"), str))

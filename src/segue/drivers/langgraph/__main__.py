@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
+    """Run the agent program for a LangGraph graph; return its exit code."""
     parser = argparse.ArgumentParser(prog="python -P -m segue.drivers.langgraph", description="Be a graph's agent.")
     parser.add_argument(
         "graph",
@@ -27,10 +28,13 @@ def main() -> int:
 
 
 def _introduce() -> Payload:
+    """Return name, version and capabilities."""
     return introduction("langgraph", __version__, sessions=("close", "fork", "list", "resume"))
 
 
 def _load(name: str) -> "Starter":
+    """Import the graph, and return the agent's starter; a graph that cannot be imported fails later, with a
+    conversation."""
     from segue.drivers.langgraph.agent import start
     from segue.drivers.langgraph.graphs import NoGraph, find
 

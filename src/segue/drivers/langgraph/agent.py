@@ -25,7 +25,7 @@ from segue.drivers.skeleton.wire import Wire
 
 @asynccontextmanager
 async def start(graph: Graph | NoGraph, wire: Wire, client: Parameters) -> AsyncGenerator["GraphAgent"]:
-    """Open the checkpoints that this process' environment names, and the graph's agent on them."""
+    """Open the checkpoints that the environment names, and yield the graph's agent on them."""
     workers = Workers()
     asyncio.get_running_loop().set_default_executor(workers)
     async with opened(place(os.environ)) as saver:
@@ -44,20 +44,24 @@ class GraphAgent(AgentProgram[GraphThread]):
         self._workers = workers
 
     async def begin(self, cwd: str, servers: Sequence[Message]) -> GraphThread:
+        """Create a thread; raise an error if the graph is unusable."""
         graph = self._usable(servers)
         return self._setting(await self._threads.begin(cwd), graph)
 
     async def resume(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> GraphThread:
+        """Open a stored thread; raise an error if it is unknown or the graph is unusable."""
         graph = self._usable(servers)
         await self._find(token)
         return self._setting(token, graph)
 
     async def copy(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> GraphThread:
+        """Copy a stored thread, up to checkpoint `at` if given, into a new one."""
         graph = self._usable(servers)
         await self._find(token, at)
         return self._setting(await self._threads.copy(token, cwd, at), graph)
 
     async def conversations(self, cwd: str | None) -> list[Payload]:
+        """List the stored threads of a directory."""
         directory = cwd or "."
         return [
             {"sessionId": each.token, "cwd": directory, "updatedAt": each.updated_at}
@@ -68,7 +72,7 @@ class GraphAgent(AgentProgram[GraphThread]):
         return GraphTurn(conversation)
 
     def _usable(self, servers: Sequence[Message]) -> Graph:
-        """Return the graph, or refuse: an unusable graph is an error of the conversation, not of `initialize`."""
+        """Return the graph; raise an error if it is unusable or there are MCP servers."""
         if isinstance(self._graph, NoGraph):
             raise RequestError(INTERNAL_ERROR, str(self._graph))
         if servers:
@@ -76,10 +80,12 @@ class GraphAgent(AgentProgram[GraphThread]):
         return self._graph
 
     async def _find(self, token: str, at: str | None = None) -> None:
+        """Raise an error if the thread, or its checkpoint `at`, is not stored."""
         if not await self._threads.knows(token):
             raise session_not_found(token)
         if at is not None and not await self._threads.knows(token, at):
             raise RequestError(NOT_FOUND, f"Session {token} has no checkpoint {at}")
 
     def _setting(self, token: str, graph: Graph) -> GraphThread:
+        """Return a thread with its channel and its graph."""
         return GraphThread(channel=Channel(self.wire, token), graph=graph, workers=self._workers)

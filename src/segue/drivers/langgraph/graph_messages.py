@@ -28,10 +28,12 @@ def messages_in(update: object) -> Iterator[BaseMessage]:
 
 
 def calls_in(messages: list[BaseMessage]) -> list[ToolCall]:
+    """Return all tool calls in messages."""
     return [call for message in messages if isinstance(message, AIMessage) for call in message.tool_calls]
 
 
 def answered_in(messages: list[BaseMessage]) -> set[str]:
+    """Return the ids of the calls that have a result in messages."""
     return {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
 
 
@@ -44,4 +46,5 @@ def open_calls(values: object) -> list[ToolCall]:
 
 
 def unknown(call: ToolCall) -> ToolMessage:
+    """Return the failed result of a call that was interrupted."""
     return ToolMessage(INTERRUPTED, tool_call_id=call["id"] or "", name=call["name"], status="error")

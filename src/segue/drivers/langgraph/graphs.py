@@ -40,11 +40,13 @@ class Graph:
         return text if self.key is None else {self.key: self.word(text)}
 
     def word(self, text: str) -> Any:
+        """Return a prompt as the graph's key takes it: a list with a message, or text."""
         return [HumanMessage(text)] if self.converses else text
 
 
 def find(name: str, directory: Path) -> Graph:
-    """Import the graph of this name, `module:attribute` or `path/to/file.py:attribute`, relative to the directory."""
+    """Import the graph `module:attribute` or `path/to/file.py:attribute`; raise NoGraph with the reason if that
+    fails."""
     place, colon, attribute = name.rpartition(":")
     if not (place and colon and attribute):
         raise NoGraph(
@@ -62,6 +64,7 @@ def find(name: str, directory: Path) -> Graph:
 
 
 def _imported(place: str, directory: Path) -> ModuleType:
+    """Import a module or a file; any error or exit that it causes becomes NoGraph."""
     try:
         with _no_bytecode():
             return _from_file(directory / place) if place.endswith(".py") else importlib.import_module(place)
@@ -80,6 +83,7 @@ def _no_bytecode() -> Generator[None]:
 
 
 def _from_file(file: Path) -> ModuleType:
+    """Import a file as a module, with its folder on the path."""
     spec = spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None or not file.is_file():
         raise FileNotFoundError(f"there is no file {file}")
@@ -91,7 +95,7 @@ def _from_file(file: Path) -> ModuleType:
 
 
 def _compiled(name: str, found: Any) -> Any:
-    """Return a compiled graph from a graph, a builder, or a function that makes one of them."""
+    """Return a compiled graph from a graph, a builder or a function that makes one; raise NoGraph for anything else."""
     try:
         if inspect.isfunction(found):
             found = found()
@@ -105,6 +109,8 @@ def _compiled(name: str, found: Any) -> Any:
 
 
 def _key(name: str, pregel: Any) -> str | None:
+    """Return the key of the input that takes a prompt, None if the prompt is the input; raise NoGraph if it is not
+    clear."""
     # A JSON schema would say it too, but cannot be had of every kind of state.
     builder = getattr(pregel, "builder", None)
     keys = [key for key in builder.schemas[builder.input_schema] if key != "__root__"] if builder is not None else []

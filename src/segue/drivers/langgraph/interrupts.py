@@ -34,7 +34,7 @@ class InterruptQuestion:
 
 
 def questions(interrupt: str, value: object, calls: Sequence[ToolCall]) -> list[InterruptQuestion]:
-    """Return the questions of an interrupt; `calls` are those that the graph has not answered."""
+    """Return the questions of an interrupt: one for each requested action, else one; `calls` have no result yet."""
     if (actions := _actions(value)) is not None:
         return [
             InterruptQuestion(title=_action(each), call_id=_call_of(each, calls) or f"{interrupt}-{number}", about=each)
@@ -56,21 +56,25 @@ def resumption(value: object, answers: Sequence[PermissionDecision]) -> object:
 
 
 def _actions(value: object) -> list[dict[str, Any]] | None:
+    """Return the actions that an interrupt requests; None if it has another form."""
     wanted = fields_of(value).get("action_requests")
     return cast(list[dict[str, Any]], wanted) if isinstance(wanted, list) else None
 
 
 def _action(action: dict[str, Any]) -> str:
+    """Return the description of an action, or its name and arguments."""
     said = action.get("description") or f"{action.get('name')}({_json(action.get('args'))})"
     return shortened(str(said), LONGEST_TITLE)
 
 
 def _call_of(action: dict[str, Any], calls: Sequence[ToolCall]) -> str | None:
+    """Return the id of the call that an action is, or None."""
     same = (call["id"] for call in calls if (call["name"], call["args"]) == (action.get("name"), action.get("args")))
     return next(same, None)
 
 
 def _title(value: object) -> str:
+    """Return the question that an interrupt contains, or its value as text."""
     fields = fields_of(value)
     said = next((fields[key] for key in _SENTENCES if isinstance(fields.get(key), str)), None)
     text = said or (value if isinstance(value, str) else _json(value))

@@ -22,6 +22,7 @@ class GraphReporter:
     """Updates of one turn. Messages that were in the thread before it are not reported."""
 
     def __init__(self, send: Send, known: object, *, nodes: bool) -> None:
+        """Note the calls and results that are known before the turn, which are not reported."""
         self._send = send
         self._nodes = nodes
         """True if the graph's own nodes are reported as calls: a graph without messages has nothing else to show."""
@@ -35,7 +36,7 @@ class GraphReporter:
         self._tokens = _Tokens()
 
     async def take(self, part: dict[str, Any]) -> None:
-        """Take one part of LangGraph's stream."""
+        """Report one part of LangGraph's stream: a message, a node's update, or a node as a call."""
         data = part["data"]
         match part["type"]:
             case "messages":
@@ -49,6 +50,7 @@ class GraphReporter:
                 pass
 
     async def report_thought(self, text: str) -> None:
+        """Report a thought."""
         self._speaker = None
         await self._send(payloads.thought(f"{text}\n"))
 
@@ -59,21 +61,24 @@ class GraphReporter:
             await self._end(call_id, said, failed=not allowed)
 
     async def fail_open_calls(self, how: str) -> None:
+        """Report all open calls as failed, with the reason (`how` the turn ended)."""
         words = f"The turn {how} before this call was finished. Its effect may be absent or partial."
         for call_id in tuple(self._open):
             await self._end(call_id, words, failed=True)
 
     def usage(self) -> Payload | None:
+        """Return the tokens of the turn, or None if none were counted."""
         return self._tokens.of_the_turn()
 
     def by_model(self) -> dict[str, Any]:
-        """Return the tokens of each model for the answer's `_meta`, as other agents with several models do."""
+        """Return the tokens of each model for the answer's `_meta`; empty if no message names one."""
         listed = self._tokens.by_model()
         return {"quota": {"model_usage": listed}} if any(each["model"] for each in listed) else {}
 
     # ── messages ────────────────────────────────────────────────────────────────────────────────────
 
     async def _message(self, message: BaseMessage) -> None:
+        """Report text, thoughts and tokens of a message; its calls only if it is whole."""
         if isinstance(message, AIMessage):
             await self._speak(message)
             if (counted := self._tokens.count(message)) is not None:
@@ -84,6 +89,7 @@ class GraphReporter:
             await self._calls(message)
 
     async def _speak(self, message: AIMessage) -> None:
+        """Report the text and the thoughts of a message or a part of one."""
         for block in message.content_blocks:
             if block["type"] == "text" and block["text"]:
                 another = self._speaker is not None and self._speaker != message.id
@@ -95,6 +101,7 @@ class GraphReporter:
     # ── calls ───────────────────────────────────────────────────────────────────────────────────────
 
     async def _calls(self, message: BaseMessage) -> None:
+        """Report the new calls or the result in a message."""
         match message:
             case AIMessage():
                 for call in message.tool_calls:
@@ -106,6 +113,7 @@ class GraphReporter:
                 pass
 
     async def _node(self, task: dict[str, Any]) -> None:
+        """Report the begin or the end of a node as a call."""
         if "input" in task:
             self._tasks[task["id"]] = call_id = f"node-{task['name']}-{token_hex(4)}"
             await self._begin(call_id, f"node {task['name']}", {"node": task["name"]})
@@ -115,12 +123,14 @@ class GraphReporter:
             await self._end(call_id, task.get("error") or result, failed=bool(task.get("error")))
 
     async def _begin(self, call_id: str, title: str, given: dict[str, Any]) -> None:
+        """Note and report a new call."""
         self._speaker = None
         self._called.add(call_id)
         self._open.add(call_id)
         await self._send(payloads.call_started(payloads.call(call_id, title, "other", given=given), "in_progress"))
 
     async def _end(self, call_id: str, output: str, *, failed: bool) -> None:
+        """Note and report the end of a call."""
         self._speaker = None
         self._finished.add(call_id)
         self._open.discard(call_id)
@@ -129,6 +139,7 @@ class GraphReporter:
 
 
 def call_title(call: ToolCall) -> str:
+    """Return the title of a call, its name and arguments, shortened."""
     return shortened(f"{call['name']}({json.dumps(call['args'], ensure_ascii=False, default=str)})", LONGEST_TITLE)
 
 
@@ -143,6 +154,7 @@ class _Counted:
     total: int = 0
 
     def add(self, used: UsageMetadata) -> None:
+        """Add the tokens of a message or a part of one."""
         self.input += used["input_tokens"]
         self.output += used["output_tokens"]
         self.cached += used.get("input_token_details", {}).get("cache_read", 0)
@@ -161,10 +173,8 @@ class _Tokens:
         self._messages: dict[str | None, _Counted] = {}
 
     def count(self, message: AIMessage) -> _Counted | None:
-        """Add the tokens of a message or a part of one; return None where it has none.
-
-        A message that comes in parts counts each token in one of them, and names its model in another.
-        """
+        """Add the tokens of a message, or of a part of one; return its total so far, or None if this part counts
+        none."""
         counted = self._messages.setdefault(message.id, _Counted())
         counted.model = _model_of(message) or counted.model
         if not message.usage_metadata:
@@ -173,6 +183,7 @@ class _Tokens:
         return counted
 
     def of_the_turn(self) -> Payload | None:
+        """Return the tokens of the turn as a payload; None if none were counted."""
         told = self._messages.values()
         new, output, cached = (sum(getattr(each, name) for each in told) for name in ("new", "output", "cached"))
         return payloads.tokens(new, output, cached) if new + output + cached else None
@@ -192,6 +203,6 @@ _COUNTS = ("inputTokens", "outputTokens", "cachedInputTokens")
 
 
 def _model_of(message: AIMessage) -> str:
-    """Return the name of a message's model, for which LangChain's integrations use two keys."""
+    """Return the name of a message's model, or an empty text."""
     said = message.response_metadata
     return next((said[key] for key in ("model_name", "model") if isinstance(said.get(key), str)), "")

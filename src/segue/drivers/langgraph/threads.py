@@ -38,7 +38,7 @@ def place(environment: Mapping[str, str]) -> str:
 
 @asynccontextmanager
 async def opened(place: str) -> AsyncGenerator[Saver]:
-    """Open the checkpoints at this location."""
+    """Open the checkpoints at this location, created if missing: PostgreSQL, or an SQLite file."""
     if place.startswith(("postgresql:", "postgres:", "postgresql+psycopg:")):
         address = place.replace("postgresql+psycopg:", "postgresql:", 1)
         async with AsyncPostgresSaver.from_conn_string(address) as saver:
@@ -78,16 +78,18 @@ class Threads:
         self._saver = saver
 
     async def begin(self, directory: str) -> str:
+        """Store the first, empty checkpoint of a new thread, and return its token."""
         token = _new_token()
         metadata: dict[str, Any] = {"source": "input", "step": _BEFORE_ALL, "parents": {}, _DIRECTORY: _real(directory)}
         await self._saver.aput(_at(token), empty_checkpoint(), cast(CheckpointMetadata, metadata), {})
         return token
 
     async def knows(self, token: str, checkpoint: str | None = None) -> bool:
+        """Return True if a thread, and its checkpoint if named, is stored."""
         return await self._saver.aget_tuple(_at(token, checkpoint=checkpoint)) is not None
 
     async def copy(self, token: str, directory: str, at: str | None = None) -> str:
-        """Copy the checkpoints of a thread, up to one of them, into a new thread."""
+        """Copy the checkpoints of a thread, up to `at` if given, into a new thread, and return its token."""
         copy = _new_token()
         # Ids of checkpoints grow with time, in graphs within the graph too: LangGraph finds the last one by that.
         found = [each async for each in self._saver.alist(config_of(token)) if at is None or _id(each) <= at]
@@ -112,6 +114,7 @@ class Threads:
                 yield Listed(token=token, updated_at=last.checkpoint["ts"])
 
     async def _write(self, token: str, found: CheckpointTuple, metadata: CheckpointMetadata) -> None:
+        """Store a copy of a checkpoint and its pending writes under another token."""
         namespace = _configurable(found.config).get("checkpoint_ns", "")
         parent = _configurable(found.parent_config).get("checkpoint_id")
         config = await self._saver.aput(
@@ -126,6 +129,7 @@ def _new_token() -> str:
 
 
 def _at(token: str, namespace: str = "", checkpoint: str | None = None) -> RunnableConfig:
+    """Return LangGraph's configuration for a thread, a namespace in it and a checkpoint."""
     return {"configurable": {"thread_id": token, "checkpoint_ns": namespace, "checkpoint_id": checkpoint}}
 
 
@@ -134,8 +138,10 @@ def _id(found: CheckpointTuple) -> str:
 
 
 def _configurable(config: RunnableConfig | None) -> dict[str, Any]:
+    """Return the inner part of a configuration; empty for None."""
     return (config or {}).get("configurable", {})
 
 
 def _real(directory: str) -> str:
+    """Return the real path of a directory, wherever links lead."""
     return str(Path(directory).resolve())

@@ -45,12 +45,14 @@ class Workers(ThreadPoolExecutor):
         self._busy: set[Future[Any]] = set()
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Run a function in a thread, and count it as busy until it ends."""
         future = super().submit(fn, *args, **kwargs)
         self._busy.add(future)
         future.add_done_callback(self._busy.discard)
         return future
 
     async def idle(self) -> None:
+        """Wait until no thread is busy."""
         if busy := [asyncio.wrap_future(future) for future in tuple(self._busy)]:
             await asyncio.wait(busy)
 
@@ -83,13 +85,14 @@ class GraphTurn:
         self._reporter = GraphReporter(setting.channel.update, None, nodes=False)
 
     async def cancel(self) -> None:
+        """Cancel the work of the turn, if it has begun."""
         self._cancelled = True
         if self._work is not None:
             # Once, and not again and again as a cancel scope does it: the library awaits the ends of its own tasks.
             self._work.cancel()
 
     async def play(self, content: Sequence[Message]) -> Payload:
-        """Take a prompt through the graph, until the graph stops."""
+        """Take a prompt through the graph until it stops, and return the end of the turn."""
         self._work = asyncio.create_task(self._go_on("\n".join(text_of(block) for block in content)))
         try:
             reason = await self._work
@@ -108,11 +111,13 @@ class GraphTurn:
         return payloads.turn_ended(reason, self._reporter.usage(), meta)
 
     async def _break_off(self, how: str) -> None:
+        """Wait for nodes that still run, and report open calls as failed."""
         # A node in a thread goes on without its turn, and the next turn must not find it at work.
         await self._setting.workers.idle()
         await self._reporter.fail_open_calls(how)
 
     async def _go_on(self, text: str) -> StopReason:
+        """Run the graph with its questions until its end or a refused stop, and return the stop reason."""
         state = await self._state()
         self._reporter = GraphReporter(self._setting.channel.update, state.values, nodes=not self._graph.converses)
         given = await self._opening(state, text)
@@ -129,10 +134,12 @@ class GraphTurn:
                 return self._at_its_end(state)
 
     def _at_its_end(self, state: Any) -> StopReason:
+        """Note the checkpoint for a copy, and return the stop reason."""
         self._stands_at = state.config["configurable"]["checkpoint_id"]
         return "end_turn"
 
     async def _run(self, given: Any) -> None:
+        """Run the graph from its last checkpoint with this input, and report its stream; each step is stored first."""
         modes = ["messages", "updates", "tasks"]
         # Every step is on disk before the next one begins.
         stream = self._pregel.astream(
@@ -144,11 +151,13 @@ class GraphTurn:
                 await self._reporter.take(part)
 
     async def _state(self) -> Any:
+        """Return the thread's last state, from its checkpoint."""
         return await self._pregel.aget_state(self._config)
 
     # ── how a prompt gets in ────────────────────────────────────────────────────────────────────────
 
     async def _opening(self, state: Any, text: str) -> Any:
+        """Return the graph's input for a prompt; an unfinished turn is closed, answered or begun again first."""
         unfinished = [task for task in state.tasks if task.result is None]
         if not state.next or not unfinished:
             return self._graph.input(text)
@@ -166,7 +175,7 @@ class GraphTurn:
         return Command(update=words) if words else None
 
     async def _settle(self, state: Any, unfinished: list[Any], text: str) -> None:
-        """Give every open call a result, for no model takes messages in which one is missing, and then the prompt."""
+        """Store a failed result for every open call, and the prompt, in the graph's state."""
         calls = open_calls(state.values)
         for call in calls:
             await self._reporter.report_thought(f"I was interrupted in {call_title(call)}. {INTERRUPTED}")
@@ -187,7 +196,7 @@ class GraphTurn:
         return answers
 
     async def _may_pass(self, state: Any) -> bool:
-        """Ask whether the graph may go on, where it was compiled to stop at some of its nodes."""
+        """Ask the user if the graph may continue after a stop before some of its nodes; return True if it may."""
         title = f"The graph has stopped before {', '.join(state.next)}. May it go on?"
         question = InterruptQuestion(
             title=title, call_id=f"stop-{state.metadata.get('step')}", about={"before": state.next}
@@ -195,6 +204,7 @@ class GraphTurn:
         return (await self._ask(question)).allowed
 
     async def _ask(self, question: InterruptQuestion) -> PermissionDecision:
+        """Ask the client one question, report its end, and return the decision."""
         about = fields_of(question.about) or {"asks": question.about}
         meta = _IN_WORDS if question.words else None
         asked = payloads.call(question.call_id, question.title, "other", given=about, meta=meta)

@@ -44,7 +44,8 @@ class Recording:
 
 
 def read(file: Path) -> Recording:
-    """Read a file from its beginning; the tally is complete when the lines are used up."""
+    """Read a session file lazily; raise NotASession if its format is unknown. The tally is complete after the last
+    line."""
     tally = Tally()
     objects = json_lines(file, tally)
     looked_at: list[tuple[int, JsonObject]] = []
@@ -62,6 +63,7 @@ def read(file: Path) -> Recording:
 
 
 def _why(tally: Tally) -> str:
+    """Return why a file is no session: empty, or no JSON lines; an empty text for other reasons."""
     if not tally.lines:
         return ": it is empty"
     if tally.broken == tally.lines:

@@ -63,11 +63,12 @@ POLLS = frozenset({"BashOutput", "TaskOutput", "AgentOutputTool"})
 
 
 def knows(line: JsonObject) -> bool:
+    """Return True if a line is a message of Claude Code."""
     return line.get("type") in ("user", "assistant") and is_object(line.get("message"))
 
 
 def tell(lines: Iterator[tuple[int, JsonObject]], tally: Tally) -> Iterator[tuple[int, str, Said]]:
-    """Read the lines of a session file."""
+    """Yield the number, the time and the content of each line of the conversation; the tally counts unknown ones."""
     teller = _Teller()
     for number, line in lines:
         at = string_of(line.get("timestamp"))
@@ -104,7 +105,7 @@ class _Teller:
     """Calls that only look after such a command, and the call that began it."""
 
     def has_heard(self, line: JsonObject) -> bool:
-        """Return whether a line was read before: a resumed conversation repeats the lines of the one before."""
+        """Return True if a line was read before: a resumed conversation repeats the lines of the one before."""
         identity = string_of(line.get("uuid"))
         if not identity:
             return False
@@ -113,7 +114,8 @@ class _Teller:
         return heard
 
     def queue(self, line: JsonObject) -> Iterator[Said]:
-        """Queue a prompt that was typed during a turn. One that was taken up within a turn is on no other line."""
+        """Yield a queued prompt that was taken up within a turn, or an attached file; other queue lines only change the
+        queue."""
         attached = line.get("attachment")
         if is_object(attached):
             match attached.get("type"):
@@ -136,12 +138,13 @@ class _Teller:
                 return
 
     def _taken(self, text: str) -> Iterator[Said]:
+        """Yield a queued prompt once."""
         if text.strip() and text not in self.taken:
             self.taken.add(text)
             yield from self._typed(text)
 
     def tell(self, line: JsonObject) -> Iterator[Said]:
-        """Read one line of the conversation."""
+        """Yield the content of one line of the conversation."""
         yield from self._stand(line)
         message: JsonObject = line["message"]
         content = message.get("content")
@@ -155,6 +158,7 @@ class _Teller:
         yield from self._usage(message)
 
     def _stand(self, line: JsonObject) -> Iterator[Said]:
+        """Yield the directory and the branch if they changed."""
         now = WorkLocation(
             directory=self.standing.directory or string_of(line.get("cwd")) or None,
             branch=string_of(line.get("gitBranch")) or self.standing.branch,
@@ -164,6 +168,7 @@ class _Teller:
             yield now
 
     def _user(self, block: JsonObject, summary: bool) -> Iterator[Said]:
+        """Yield a user's block: a tool result, a picture, a summary or typed text."""
         if block.get("type") == "tool_result":
             yield from self._result(block)
             return
@@ -177,14 +182,14 @@ class _Teller:
             yield from self._typed(text)
 
     def _typed(self, text: str) -> Iterator[Said]:
-        """Yield what a person typed, or the news that the client delivers in the same place."""
+        """Yield what a person typed, or the end of a background call that the client reports there."""
         if noted := _NOTIFIED.search(text):
             yield from self._notified(self.running.get(noted[1], ""), noted[2], text)
         elif words := own_words(text):
             yield UserSaid(text=words)
 
     def _notified(self, call_id: str, status: str, text: str) -> Iterator[Said]:
-        """Yield the end of a call that went on in the background; an agent's report is its output."""
+        """Yield the end of a background call with its report as output; nothing if it goes on or is unknown."""
         report, summary = _REPORT.search(text), _SUMMARY.search(text)
         said = summary[1] if summary else ""
         code = _EXITED.search(said)
@@ -195,6 +200,7 @@ class _Teller:
         yield ToolFinished(call_id=call_id, status="failed" if failed else "completed", output=output)
 
     def _result(self, block: JsonObject) -> Iterator[Said]:
+        """Yield the result of a call, progress if it runs in the background, and the reason of a refusal."""
         call_id = string_of(block.get("tool_use_id"))
         output = _REMINDER.sub("", text_of(block.get("content")))
         if begun := _IN_BACKGROUND.match(output):
@@ -216,7 +222,7 @@ class _Teller:
             yield UserSaid(text=reason[1].strip())
 
     def _polled(self, call_id: str, output: str) -> Iterator[Said]:
-        """Yield what a command in the background has printed, and its end where that is known."""
+        """Yield the output of a background command as progress, or as its end if the poll shows its exit code."""
         state = _POLLED.search(output)
         if state is None or state[1] == "running" or state[2] is None:
             yield ToolProgressed(call_id=call_id, output=output)
@@ -224,6 +230,7 @@ class _Teller:
             yield ToolFinished(call_id=call_id, status="failed" if state[2] != "0" else "completed", output=output)
 
     def _agent(self, block: JsonObject) -> Iterator[Said]:
+        """Yield an agent's block: text, a thought or a call."""
         match block.get("type"):
             case "text" if text := string_of(block.get("text")).strip():
                 yield AgentMessage(text=text)
@@ -235,6 +242,7 @@ class _Teller:
                 return
 
     def _call(self, block: JsonObject) -> Iterator[Said]:
+        """Yield a call; to-do tools give the to-do list, and polls of background commands give nothing."""
         name, call_id = string_of(block.get("name")), string_of(block.get("id"))
         given = block.get("input")
         arguments: JsonObject = given if is_object(given) else {}
@@ -259,6 +267,7 @@ class _Teller:
                 )
 
     def _task_update(self, arguments: JsonObject) -> Iterator[Said]:
+        """Yield the to-do list after a change of one task; nothing for an unknown task."""
         number, status = str(arguments.get("taskId")), string_of(arguments.get("status"))
         if number not in self.tasks or not status:
             return
@@ -273,6 +282,7 @@ class _Teller:
         self.tasks = {(after if key == before else key): task for key, task in self.tasks.items()}
 
     def _usage(self, message: JsonObject) -> Iterator[Said]:
+        """Yield the tokens of a message once, though it may take several lines."""
         usage, identity = message.get("usage"), string_of(message.get("id"))
         if not is_object(usage) or (identity and identity == self.paid):
             return
@@ -290,9 +300,11 @@ class _Teller:
 
 
 def _entry(todo: JsonObject) -> TodoEntry:
+    """Return a to-do entry; one without a status is pending."""
     content = string_of(todo.get("content")) or string_of(todo.get("description"))
     return TodoEntry(content=content, status=string_of(todo.get("status")) or "pending")
 
 
 def _task_id(arguments: JsonObject) -> str:
+    """Return the id of the background command that a poll is about, or an empty text."""
     return next((each for key in ("bash_id", "task_id", "shell_id") if (each := string_of(arguments.get(key)))), "")

@@ -48,11 +48,12 @@ _COMMANDS = re.compile(
 
 
 def knows(line: JsonObject) -> bool:
+    """Return True if a line is one of Codex's kinds."""
     return string_of(line.get("type")) in KINDS and is_object(line.get("payload"))
 
 
 def tell(lines: Iterator[tuple[int, JsonObject]], tally: Tally) -> Iterator[tuple[int, str, Said]]:
-    """Read the lines of a session file."""
+    """Yield the number, the time and the content of each line of the conversation; the tally counts unknown ones."""
     teller = _Teller()
     for number, line in lines:
         if not knows(line):
@@ -81,7 +82,7 @@ class _Teller:
     model: str = ""
 
     def tell(self, kind: str, payload: JsonObject) -> Iterator[Said]:
-        """Read one line of the conversation."""
+        """Yield the content of one line of the conversation."""
         match kind:
             case "session_meta" | "turn_context":
                 self.model = string_of(payload.get("model")) or self.model
@@ -96,6 +97,7 @@ class _Teller:
                 return
 
     def _item(self, kind: str, payload: JsonObject) -> Iterator[Said]:
+        """Yield the content of a response item: a message, a thought, a call or a result."""
         match kind:
             case "message":
                 yield from self._message(payload)
@@ -110,6 +112,7 @@ class _Teller:
                 return
 
     def _event(self, payload: JsonObject) -> Iterator[Said]:
+        """Yield the files of an applied patch, or the tokens; nothing for other events."""
         match payload.get("type"):
             case "patch_apply_end" if payload.get("success") and is_object(payload.get("changes")):
                 changes: JsonObject = payload["changes"]
@@ -120,6 +123,7 @@ class _Teller:
                 return
 
     def _message(self, payload: JsonObject) -> Iterator[Said]:
+        """Yield a message of the agent or the user, or a sub-agent's report."""
         match payload.get("role"):
             case "assistant" if text := text_of(payload.get("content")).strip():
                 yield AgentMessage(text=text)
@@ -136,12 +140,13 @@ class _Teller:
                 return
 
     def _notified(self, text: str) -> Iterator[Said]:
-        """Yield the report of a sub-agent as the end of the call that began it."""
+        """Yield the report of a sub-agent as the end of the call that began it; nothing while it works."""
         found = _parsed(text)
         began = self.helpers.pop(string_of(found.get("agent_path")), "")
         yield from (said for _, said in _reports({began: found.get("status")}))
 
     def _call(self, kind: str, payload: JsonObject) -> Iterator[Said]:
+        """Yield a call; plans give the to-do list, and polls of running commands give nothing."""
         name, call_id = string_of(payload.get("name")) or "shell", string_of(payload.get("call_id"))
         arguments = _arguments(kind, payload)
         if name == "update_plan":
@@ -155,7 +160,7 @@ class _Teller:
             yield ToolCalled(call_id=call_id, title=name, tool=TOOLS.get(name, "other"), input=arguments)
 
     def _result(self, payload: JsonObject) -> Iterator[Said]:
-        """Yield the result of a call; it ends with its command, not when the program stopped waiting for it."""
+        """Yield the result of a call; one that still runs gives progress, and ends when its command does."""
         call_id = string_of(payload.get("call_id"))
         name = self.tools.pop(call_id, "")
         call_id = self.watched.pop(call_id, call_id)
@@ -183,6 +188,7 @@ class _Teller:
 
 
 def _parsed(text: str) -> JsonObject:
+    """Return the JSON object in a text, or an empty one if it is none."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -199,13 +205,14 @@ def _reports(states: Mapping[str, object]) -> Iterator[tuple[str, ToolFinished]]
 
 
 def _conversation(line: JsonObject) -> str:
-    """Return the conversation of a file: the first one named, since a fork names its origin after itself."""
+    """Return the conversation that a file's first metadata names, or an empty text for another line."""
     payload: JsonObject = line["payload"]
     named = string_of(payload.get("id")) or string_of(payload.get("session_id"))
     return named if line["type"] == "session_meta" else ""
 
 
 def _standing(payload: JsonObject) -> Iterator[Said]:
+    """Yield directory, branch and commit; nothing if none is named."""
     git = payload.get("git")
     known: JsonObject = git if is_object(git) else {}
     standing = WorkLocation(
@@ -218,11 +225,13 @@ def _standing(payload: JsonObject) -> Iterator[Said]:
 
 
 def _action(change: object) -> FileAction:
+    """Return the action of a patch on a file; `modified` if unknown."""
     kind = string_of(change.get("type")) if is_object(change) else ""
     return ACTIONS.get(kind, "modified")
 
 
 def _usage(info: JsonObject, model: str) -> Iterator[Said]:
+    """Yield the tokens of the last request; nothing if there are none."""
     last = info.get("last_token_usage")
     if is_object(last):
         cached = number_of(last.get("cached_input_tokens")) or 0
@@ -238,6 +247,7 @@ def _usage(info: JsonObject, model: str) -> Iterator[Said]:
 
 
 def _entry(step: JsonObject) -> TodoEntry:
+    """Return a step of the plan as a to-do entry; one without a status is pending."""
     return TodoEntry(content=string_of(step.get("step")), status=string_of(step.get("status")) or "pending")
 
 
@@ -261,11 +271,12 @@ def _arguments(kind: str, payload: JsonObject) -> JsonObject:
 
 
 def _unescaped(text: str) -> str:
+    """Return text with its escapes replaced."""
     return re.sub(r"\\(.)", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
 
 
 def _output(output: object) -> tuple[str, int | None, str | None]:
-    """Return the output of a command, its exit code, and the number of its terminal while it runs."""
+    """Return the output of a command, its exit code (None if unknown), and its terminal (None unless it runs)."""
     text = text_of(output)
     if text.startswith('{"output"'):
         try:

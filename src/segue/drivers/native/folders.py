@@ -19,6 +19,7 @@ class SessionFolder:
     files: str
 
     def place(self, environment: Mapping[str, str]) -> Path:
+        """Return the folder, from the environment."""
         home = environment.get("HOME") or str(Path.home())
         return Path(environment.get(self.variable) or Path(home, self.below_home))
 
@@ -30,7 +31,8 @@ KEEPINGS = {
 
 
 def newest(agent: str, environment: Mapping[str, str], directories: Sequence[Path]) -> Path:
-    """Return the session file of this agent that was written last, of those that worked in one of these directories."""
+    """Return the agent's session file that was written last and worked in one of these directories; raise if none
+    did."""
     if agent not in KEEPINGS:
         raise BadInput(
             f"Segue cannot look for sessions of {agent!r}.", hint=f"It knows where these are: {', '.join(KEEPINGS)}."
@@ -49,7 +51,7 @@ def newest(agent: str, environment: Mapping[str, str], directories: Sequence[Pat
 
 
 def directory_of(file: Path) -> str:
-    """Return the directory of a session; nothing if the file names none, or is no session."""
+    """Return the directory of a session, or an empty text if the file names none or is no session."""
     try:
         said = (line.said for line in read(file).lines)
         return next((each.directory or "" for each in said if isinstance(each, WorkLocation)), "")
@@ -58,6 +60,7 @@ def directory_of(file: Path) -> str:
 
 
 def _written(file: Path) -> float:
+    """Return the time of a file's last change; 0 if it cannot be read."""
     try:
         return file.stat().st_mtime
     except OSError:

@@ -27,7 +27,7 @@ _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 
 
 def own_words(text: str) -> str:
-    """Return what the person typed, or nothing where the client wrote all of it."""
+    """Return what the person typed, or an empty text if the client wrote all of it."""
     if _WHOLE.match(text):
         return ""
     if "<command-name>" in text:
@@ -43,7 +43,7 @@ def own_words(text: str) -> str:
 
 
 def slash_command(text: str) -> str:
-    """Return a command with the arguments that the user gave it; a bare command is the client's own business."""
+    """Return a slash command with its arguments; empty if it has none, since then it concerns the client only."""
     name, arguments = _COMMAND.search(text), _ARGUMENTS.search(text)
     if name is None or arguments is None or not arguments[1].strip():
         return ""

@@ -44,12 +44,14 @@ class Prefix:
     """A file up to where it reached when it was opened: what its agent adds meanwhile is left for another time."""
 
     def __init__(self, stream: BinaryIO) -> None:
+        """Note the present size of the file; later additions are not read."""
         self._stream = stream
         self._left = os.fstat(stream.fileno()).st_size
         self._digest = hashlib.sha256()
         self.size = 0
 
     def readline(self) -> bytes:
+        """Return the next line, or a part of one that is too long; empty at the noted end. Size and digest grow."""
         line = self._stream.readline(min(self._left, LONGEST_LINE))
         self._left -= len(line)
         self.size += len(line)
@@ -62,11 +64,12 @@ class Prefix:
 
 
 def is_object(value: object) -> TypeGuard[JsonObject]:
+    """Return True if a value is a JSON object."""
     return isinstance(value, dict)
 
 
 def json_lines(file: Path, tally: Tally) -> Iterator[tuple[int, JsonObject]]:
-    """Yield each object of the file with the number of its line, the first line being 1."""
+    """Yield each object of the file with its line number from 1; the tally counts lines, broken ones and the digest."""
     number = 0
     try:
         with file.open("rb") as stream:
@@ -92,6 +95,7 @@ def json_lines(file: Path, tally: Tally) -> Iterator[tuple[int, JsonObject]]:
 
 
 def _object(text: bytes) -> JsonObject | None:
+    """Return the JSON object in a line, or None if it is none."""
     try:
         value = json.loads(text.removeprefix(codecs.BOM_UTF8).decode(errors="replace"))
         if _SURROGATE.search(text):
@@ -125,6 +129,7 @@ def text_of(content: object) -> str:
 
 
 def _block_text(block: object) -> str:
+    """Return the text of a block, its own or its content's; empty if it has none."""
     if not is_object(block):
         return block if isinstance(block, str) else ""
     text = block.get("text")
@@ -132,6 +137,7 @@ def _block_text(block: object) -> str:
 
 
 def number_of(value: object) -> int | None:
+    """Return the value if it is an integer, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -144,4 +150,5 @@ def objects_of(value: object) -> list[JsonObject]:
 
 
 def string_of(value: object) -> str:
+    """Return the value if it is text, else an empty text."""
     return value if isinstance(value, str) else ""

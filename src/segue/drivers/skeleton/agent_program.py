@@ -39,10 +39,11 @@ class Channel:
     token: str
 
     async def update(self, update: Payload) -> None:
+        """Send an update of the conversation to the client."""
         await self.wire.notify("session/update", {"sessionId": self.token, "update": update})
 
     async def ask(self, call: Payload) -> PermissionDecision:
-        """Request permission for a tool call."""
+        """Request permission for a tool call, and return the client's decision with the user's text, if any."""
         asked = {"sessionId": self.token, "toolCall": call, "options": OPTIONS}
         answer = Parameters(await self.wire.request("session/request_permission", asked))
         outcome: Mapping[str, Any] = answer.values.get("outcome") or {}
@@ -89,18 +90,19 @@ class AgentProgram(ABC, Generic[C]):
 
     @abstractmethod
     async def resume(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> C:
-        """Open the conversation `token` again, up to the bookmark `at` where there is one."""
+        """Open the conversation `token` again, up to the bookmark `at` if that is not None."""
 
     @abstractmethod
     def turn(self, conversation: C) -> Turn:
         """Make the next turn of a conversation."""
 
     async def copy(self, token: str, cwd: str, servers: Sequence[Message], at: str | None) -> C:
-        """Open a new conversation that begins as a copy of `token`, up to the bookmark `at` where there is one."""
+        """Open a new conversation that begins as a copy of `token`, up to bookmark `at` if given; refused unless
+        overridden."""
         raise method_not_found("session/fork")
 
     async def conversations(self, cwd: str | None) -> list[Payload]:
-        """List the conversations of a directory."""
+        """List the conversations of a directory; refused unless overridden."""
         raise method_not_found("session/list")
 
     async def release(self, conversation: C) -> None:
@@ -111,9 +113,11 @@ class AgentProgram(ABC, Generic[C]):
         return {}
 
     async def choose_mode(self, conversation: C, mode: str) -> None:
+        """Set the mode of a conversation; a program without modes refuses."""
         raise method_not_found("session/set_mode")
 
     async def choose_model(self, conversation: C, model: str) -> None:
+        """Set the model of a conversation; a program without models refuses."""
         raise method_not_found("session/set_config_option")
 
     # ── the protocol ────────────────────────────────────────────────────────────────────────────────
@@ -135,9 +139,11 @@ class AgentProgram(ABC, Generic[C]):
         )
 
     async def _new(self, given: Parameters) -> Payload:
+        """Begin a conversation, and return its token with its options."""
         return await self._entered(await self.begin(given.text("cwd"), given.optional_objects("mcpServers")))
 
     async def _resume(self, given: Parameters) -> Payload:
+        """Resume a conversation, closed first if it is open; raise an error during its turn."""
         token = given.text("sessionId")
         if token in self._turns:
             raise RequestError(INTERNAL_ERROR, "The conversation is in its turn.")
@@ -147,22 +153,27 @@ class AgentProgram(ABC, Generic[C]):
         return {name: value for name, value in answer.items() if name != "sessionId"}
 
     async def _fork(self, given: Parameters) -> Payload:
+        """Copy a conversation, and return the copy's token, options and bookmark."""
         servers, at = given.optional_objects("mcpServers"), given.extension().get("at")
         copy = await self.copy(given.text("sessionId"), given.text("cwd"), servers, at)
         return {**await self._entered(copy), "_meta": {"segue": {"at": at}}}
 
     async def _list(self, given: Parameters) -> Payload:
+        """Return the conversations of the requested directory, or all without one."""
         return {"sessions": await self.conversations(given.values.get("cwd"))}
 
     async def _close(self, given: Parameters) -> Payload:
+        """Close a conversation; one that is not open is no error."""
         await self._leave(given.text("sessionId"))
         return {}
 
     async def _set_mode(self, given: Parameters) -> Payload:
+        """Set the mode of an open conversation."""
         await self.choose_mode(self._opened(given), given.text("modeId"))
         return {}
 
     async def _set_option(self, given: Parameters) -> Payload:
+        """Set the model of an open conversation, and return the options; raise an error for another option."""
         conversation, option = self._opened(given), given.text("configId")
         if option != "model":
             raise invalid_params(f"There is no option {option}.")
@@ -170,6 +181,7 @@ class AgentProgram(ABC, Generic[C]):
         return await self.offers(conversation)
 
     async def _prompt(self, given: Parameters) -> Payload:
+        """Play one turn, and return its end; a conversation that was closed meanwhile is released after it."""
         conversation, content = self._opened(given), given.objects("prompt")
         token = conversation.token
         if token in self._turns:
@@ -183,22 +195,26 @@ class AgentProgram(ABC, Generic[C]):
                 await self.release(conversation)
 
     async def _cancel(self, given: Parameters) -> None:
+        """Cancel the conversation's turn, if there is one."""
         if turn := self._turns.get(given.text("sessionId")):
             await turn.cancel()
 
     # ── open conversations ──────────────────────────────────────────────────────────────────────────
 
     async def _entered(self, conversation: C) -> Payload:
+        """Add a conversation to the open ones, and return its token with its options."""
         self._open[conversation.token] = conversation
         return {"sessionId": conversation.token, **await self.offers(conversation)}
 
     def _opened(self, given: Parameters) -> C:
+        """Return the open conversation that a request names; raise an error if it is not open."""
         token = given.text("sessionId")
         if token not in self._open:
             raise invalid_params(f"Session not open: {token}")
         return self._open[token]
 
     async def _leave(self, token: str) -> None:
+        """Close a conversation; during a turn it is released at the turn's end."""
         conversation = self._open.pop(token, None)
         # A turn that still runs has more to write down: its end releases the conversation.
         if conversation is not None and token not in self._turns:

@@ -24,10 +24,8 @@ class Pipes:
 
 
 def run(introduce: Callable[[], Payload], load: Callable[[], "Starter"]) -> int:
-    """Run an agent program on standard input and output until the input ends.
-
-    `introduce` makes the answer to `initialize`; `load` imports the rest of the program, outside of any event loop.
-    """
+    """Run an agent program on standard input and output until the input ends, and return 0. `introduce` makes the
+    answer to `initialize`; `load` then imports the rest, outside of any event loop."""
     pipes = _take_over()
     received, client = _initialize(pipes, introduce)
     start = load()
@@ -69,6 +67,7 @@ def _initialize(pipes: Pipes, introduce: Callable[[], Payload]) -> tuple[bytes, 
 
 
 def _parsed(line: bytes) -> Message | None:
+    """Return a line as an `initialize` request, or None if it is none."""
     try:
         message = json.loads(line)
     except ValueError:

@@ -24,6 +24,7 @@ class RequestError(Exception):
         self.data = data
 
     def as_message(self) -> Message:
+        """Return the error as the protocol writes it."""
         return {"code": self.code, "message": str(self), "data": self.data}
 
 
@@ -50,22 +51,25 @@ class Parameters:
     values: Message
 
     def text(self, name: str) -> str:
+        """Return the text parameter of this name; raise an error if it is none."""
         value = self.values.get(name)
         if not isinstance(value, str):
             raise invalid_params(f"{name}: expected text, found {value!r}.")
         return value
 
     def objects(self, name: str) -> list[Message]:
+        """Return the list of objects of this name; raise an error if it is none."""
         value = self.values.get(name)
         if not _is_list(value):
             raise invalid_params(f"{name}: expected a list, found {value!r}.")
         return [as_object(each, name) for each in value]
 
     def optional_objects(self, name: str) -> list[Message]:
+        """Return the list of objects of this name; empty if it is missing."""
         return [] if self.values.get(name) is None else self.objects(name)
 
     def extension(self, *path: str) -> Message:
-        """Return the fields of Segue's own extension of the protocol, `_meta.segue`, of the object at `path`."""
+        """Return the fields of Segue's extension, `_meta.segue`, of the object at `path`; empty if there is none."""
         found: object = self.values
         for name in (*path, "_meta", "segue"):
             found = found.get(name) if is_object(found) else None
@@ -73,6 +77,7 @@ class Parameters:
 
 
 def as_object(value: object, name: str) -> Message:
+    """Return the value if it is an object; raise an error naming the parameter if not."""
     if not is_object(value):
         raise invalid_params(f"{name}: expected objects, found {value!r}.")
     return value

@@ -49,14 +49,17 @@ def introduction(
 
 
 def user_message(text: str) -> Payload:
+    """Return an update that repeats a user's message."""
     return {"sessionUpdate": "user_message_chunk", "content": _text(text)}
 
 
 def message(text: str) -> Payload:
+    """Return an update with a piece of the agent's message."""
     return {"sessionUpdate": "agent_message_chunk", "content": _text(text)}
 
 
 def thought(text: str) -> Payload:
+    """Return an update with a piece of the agent's thought."""
     return {"sessionUpdate": "agent_thought_chunk", "content": _text(text)}
 
 
@@ -91,6 +94,7 @@ def call(
 def call_started(
     call: Payload, status: ToolStatus, *, changes: Sequence[Payload] | None = None, meta: Payload | None = None
 ) -> Payload:
+    """Return an update that begins a tool call."""
     return {"sessionUpdate": "tool_call", **call, "status": status, **present({"content": changes, "_meta": meta})}
 
 
@@ -116,15 +120,17 @@ def call_ended(
 
 
 def diff(path: str, after: str, before: str | None = None) -> Payload:
+    """Return a change of a file; `before` is None for a new one."""
     return present({"type": "diff", "path": path, "newText": after, "oldText": before})
 
 
 def _text(text: str) -> Payload:
+    """Return a text block; raise TypeError if the text is none."""
     return {"type": "text", "text": _checked(text)}
 
 
 def _checked(text: object) -> str:
-    """Refuse what is not text: it comes from a vendor's library, and the client would drop the whole object."""
+    """Return the text; raise TypeError for any other value, since the client would drop the whole object."""
     if not isinstance(text, str):
         raise TypeError(f"expected text, found {text!r}")
     return text
@@ -149,6 +155,7 @@ def model_option(
 
 
 def modes(modes: Mapping[str, str], current: str) -> Payload:
+    """Return the modes that can be chosen, and the current one."""
     return {"currentModeId": current, "availableModes": [{"id": each, "name": name} for each, name in modes.items()]}
 
 
@@ -166,4 +173,5 @@ def tokens(new: int, output: int, cached_read: int | None = None, cached_write: 
 
 
 def turn_ended(reason: StopReason, usage: Payload | None = None, meta: Payload | None = None) -> Payload:
+    """Return the end of a turn."""
     return present({"stopReason": reason, "usage": usage, "_meta": meta})

@@ -59,6 +59,7 @@ class Wire:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def notify(self, method: str, parameters: Message) -> None:
+        """Send a notification, and wait while the pipe is full."""
         await self._send({"method": method, "params": parameters})
 
     async def request(self, method: str, parameters: Message) -> Any:
@@ -76,12 +77,14 @@ class Wire:
         self._writer.write(f"{line}\n".encode())
 
     async def _send(self, message: Message) -> None:
+        """Send a message, and wait while the pipe is full."""
         self.print_line(json.dumps({"jsonrpc": "2.0", **message}, separators=(",", ":")))
         await self._writer.drain()
         # Draining a pipe that is not full does not wait, and an endless stream of updates must remain cancellable.
         await asyncio.sleep(0)
 
     def _receive(self, line: bytes, methods: Methods) -> None:
+        """Handle one line: an answer is settled, a request or notification begins a task."""
         message = _parse(line)
         if message is None:
             return
@@ -93,11 +96,13 @@ class Wire:
             self._begin(_notified(message, methods))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a handler as a task that `serve` cancels at the end."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def _settle(self, message: Message) -> None:
+        """Give an answer to the request that waits for it; ignore it if none does."""
         answer = self._unanswered.get(message.get("id", -1))
         if answer is None or answer.done():
             return
@@ -110,6 +115,7 @@ class Wire:
             answer.set_result(message.get("result"))
 
     async def _answer(self, request: Message, methods: Methods) -> None:
+        """Handle a request, and send its result or error; a broken connection is only logged."""
         try:
             answer = {"result": await _call(request, methods.requests)}
         except RequestError as error:
@@ -124,6 +130,7 @@ class Wire:
 
 
 async def _notified(notification: Message, methods: Methods) -> None:
+    """Handle a notification; its errors are only logged."""
     try:
         await _call(notification, methods.notifications)
     except RequestError as error:
@@ -133,6 +140,7 @@ async def _notified(notification: Message, methods: Methods) -> None:
 
 
 async def _call(message: Message, handlers: Mapping[str, Callable[[Parameters], Awaitable[T]]]) -> T:
+    """Call the handler of a message's method, and return its result; raise `method not found` if there is none."""
     method = message["method"]
     if method not in handlers:
         raise method_not_found(method)
@@ -140,6 +148,7 @@ async def _call(message: Message, handlers: Mapping[str, Callable[[Parameters], 
 
 
 def _parse(line: bytes) -> Message | None:
+    """Return a line as a message; None, with a warning unless it is empty, for any other line."""
     if not line.strip():
         return None
     try:

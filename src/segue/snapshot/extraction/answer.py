@@ -60,11 +60,12 @@ class Unreadable:
 
 
 def read_answer(text: str) -> ExtractionResult | Unreadable:
+    """Read a model's answer as decisions and errors; return Unreadable with the reason if that fails."""
     return read_object(text, ExtractionResult, ("decisions", "errors"))
 
 
 def read_object(text: str, kind: type[T], keys: Collection[str]) -> T | Unreadable:
-    """The first object in the text that has one of the keys, in a fence or bare; words around it do not matter."""
+    """Read the first valid JSON object in a text that has one of the keys; return Unreadable if there is none."""
     problem = f"The answer holds no JSON object with {' and '.join(keys)}."
     for document in _objects(text[:LONGEST_ANSWER]):
         if not document.keys() & set(keys):
@@ -77,6 +78,7 @@ def read_object(text: str, kind: type[T], keys: Collection[str]) -> T | Unreadab
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects in a text, those in fences first."""
     for part in (*_FENCE.findall(text), text):
         place = part.find("{")
         for _ in range(MOST_TRIES):
@@ -89,7 +91,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _decoded(text: str, place: int) -> tuple[Any, int]:
-    """The value that begins at `place`, and where it ends."""
+    """Return the JSON value that begins at `place` and the place after it; None and the next place if there is none."""
     try:
         return json.JSONDecoder().raw_decode(text, place)
     except (ValueError, RecursionError):
@@ -97,5 +99,6 @@ def _decoded(text: str, place: int) -> tuple[Any, int]:
 
 
 def _told(error: ValidationError) -> str:
+    """Return the first faults of a validation in one line."""
     faults = error.errors(include_url=False, include_input=False, include_context=False)
     return "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in faults[:5])

@@ -23,7 +23,8 @@ _AROUND = " .…\"'"
 
 
 def enriched(rules: Findings, answer: ExtractionResult, messages: Sequence[Spoken], by: Extractor) -> Findings:
-    """The findings by rule, with what the answer adds to them; what it made up is left out, and counted."""
+    """Return the findings by rule with the answer's additions; entries with invented quotes are left out and
+    counted."""
     said = _Said(messages)
     decisions = [_decision(each, said) for each in answer.decisions]
     errors = [_error(each, said) for each in answer.errors]
@@ -38,6 +39,7 @@ def enriched(rules: Findings, answer: ExtractionResult, messages: Sequence[Spoke
 
 
 def _told(left_out: int, all_of_them: int) -> str:
+    """Return how many entries of the answer were left out; an empty text for none."""
     if not left_out:
         return ""
     return f"{left_out} of {all_of_them} entries of the answer were left out: nobody said the words that they quote."
@@ -58,15 +60,18 @@ class _Said:
     """Looks quotes up. Space, and the shape of quotation marks, do not matter; all else does."""
 
     def __init__(self, messages: Sequence[Spoken]) -> None:
+        """Prepare the messages for the search."""
         texts = [(message, flattened(message.text)) for message in messages]
         self._texts = [(message, text, _alike(text)) for message, text in texts]
 
     def find(self, quote: str, event: int | None = None, after: Seq | None = None) -> _Place | None:
-        """In the event that was named, or, if that was a slip, in the first message that has the words."""
+        """Return the place of a quote in the named event, else in the first message that has it; None if nowhere or too
+        short."""
         wanted = _alike(quote)
         return self._search(wanted, event, after) or self._search(wanted.strip(_AROUND), event, after)
 
     def _search(self, wanted: str, event: int | None, after: Seq | None) -> _Place | None:
+        """Return the first place of a text, in the named event first and after event `after`; None if there is none."""
         if len(wanted) < SHORTEST_QUOTE:
             return None
         named = (each for each in self._texts if each[0].seq == event)
@@ -78,10 +83,12 @@ class _Said:
 
 
 def _alike(text: str) -> str:
+    """Return text with collapsed space and uniform quotation marks, for comparison."""
     return flattened(text).translate(_ALIKE)
 
 
 def _decision(told: ExtractedDecision, said: _Said) -> Decision | None:
+    """Return a decision of the answer, with its source; None if no message has its quote."""
     place = said.find(told.quote, told.event)
     if place is None:
         return None
@@ -103,6 +110,7 @@ def _decision(told: ExtractedDecision, said: _Said) -> Decision | None:
 
 
 def _error(told: ExtractedError, said: _Said) -> ErrorRecord | None:
+    """Return an error of the answer, with its source; None if no message has its words."""
     place = said.find(told.error_message, told.event)
     if place is None:
         return None
@@ -120,10 +128,12 @@ def _error(told: ExtractedError, said: _Said) -> ErrorRecord | None:
 
 
 def _mark(words: str) -> str:
+    """Return a short hash of a text, for ids."""
     return sha256(words.encode()).hexdigest()[:6]
 
 
 def _bounded(text: str) -> str:
+    """Return text on one line, cut at the limit."""
     text = flattened(text)
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
 
@@ -132,6 +142,7 @@ def _bounded(text: str) -> str:
 
 
 def _with_decisions(base: Sequence[Decision], told: Sequence[Decision]) -> tuple[Decision, ...]:
+    """Return the decisions with those of the answer, merged where they quote the same, by event; only the latest."""
     merged = list(base)
     for each in told:
         known = next((i for i, other in enumerate(merged) if _same(other.quote, each.quote)), None)
@@ -144,7 +155,7 @@ def _with_decisions(base: Sequence[Decision], told: Sequence[Decision]) -> tuple
 
 
 def _explained(known: Decision, told: Decision) -> Decision:
-    """What was decided is known; the answer says better what it means."""
+    """Return the known decision with the answer's description; its quote and source stay."""
     return replace(
         known,
         decision_type=told.decision_type,
@@ -156,6 +167,7 @@ def _explained(known: Decision, told: Decision) -> Decision:
 
 
 def _with_errors(base: Sequence[ErrorRecord], told: Sequence[ErrorRecord]) -> tuple[ErrorRecord, ...]:
+    """Return the errors with those of the answer, merged where the messages are the same, by event; only the latest."""
     merged = list(base)
     for each in told:
         known = next((i for i, other in enumerate(merged) if _same(other.error_message, each.error_message)), None)
@@ -168,6 +180,8 @@ def _with_errors(base: Sequence[ErrorRecord], told: Sequence[ErrorRecord]) -> tu
 
 
 def _noted(known: ErrorRecord, told: ErrorRecord) -> ErrorRecord:
+    """Return the known error with the answer's context and notes; an answer may defer it or call it worked around, not
+    fixed."""
     # Whether an error is gone was seen, or not seen, when its command ran again: an answer's word does not change that.
     went_round = known.resolution == "unresolved" and told.resolution in ("workaround", "deferred")
     return replace(
@@ -179,6 +193,6 @@ def _noted(known: ErrorRecord, told: ErrorRecord) -> ErrorRecord:
 
 
 def _same(one: str, other: str) -> bool:
-    """One of them holds the other."""
+    """Return True if one of two texts contains the other; False if one is empty."""
     one, other = _alike(one), _alike(other)
     return bool(one and other) and (one in other or other in one)

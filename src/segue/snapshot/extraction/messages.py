@@ -43,7 +43,8 @@ class Spoken:
 
 
 def spoken_in(records: Iterable[e.Record]) -> list[Spoken]:
-    """The messages of a journal, oldest first: what people and the agent said, and what failed tools printed."""
+    """Return the messages of a journal, oldest first: of people, of the agent, and the output of failed tools or
+    tests."""
     found: list[Spoken] = []
     task: TaskId | None = None
     before: e.Record | None = None
@@ -60,7 +61,7 @@ def spoken_in(records: Iterable[e.Record]) -> list[Spoken]:
 
 
 def reports_in(records: Iterable[e.Record]) -> list[str]:
-    """What the agent told when it was asked, oldest first; a report from before the last task is out of date."""
+    """Return the agent's answers to report requests since the last task began, oldest first."""
     found: list[str] = []
     for record in records:
         match record.event:
@@ -74,12 +75,13 @@ def reports_in(records: Iterable[e.Record]) -> list[str]:
 
 
 def _goes_on(before: e.Record, record: e.Record) -> bool:
-    """Streamed text is written down in pieces, one right after the other."""
+    """Return True if both records are pieces of one streamed message."""
     both = isinstance(before.event, e.AgentMessage) and isinstance(record.event, e.AgentMessage)
     return both and before.seq + 1 == record.seq
 
 
 def _said(record: e.Record) -> Iterator[tuple[Role, str]]:
+    """Yield the role and text of each message in a record; of tools only failures."""
     for line in lines_of([record]):
         match line.said:
             case UserSaid(text=text):
@@ -93,7 +95,7 @@ def _said(record: e.Record) -> Iterator[tuple[Role, str]]:
 
 
 def recent(messages: Sequence[Spoken], most: int = MOST_MESSAGES) -> list[Spoken]:
-    """The latest messages that say something, oldest first, as many as there is room for."""
+    """Return the latest messages that are not empty, oldest first and long ones cut, as many as there is room for."""
     spoken = [message for message in messages if message.text.strip()][-most:]
     room = LONGEST_CONVERSATION
     kept: list[Spoken] = []
@@ -107,7 +109,7 @@ def recent(messages: Sequence[Spoken], most: int = MOST_MESSAGES) -> list[Spoken
 
 
 def _cut(text: str) -> str:
-    """A beginning says what it is about, and an end how it came out."""
+    """Return a long text as its beginning and end, since the end shows the outcome."""
     if len(text) <= LONGEST_MESSAGE:
         return text
     half = (LONGEST_MESSAGE - len(CUT)) // 2

@@ -70,14 +70,17 @@ this conversation. Answer from what you know: use no tools, change nothing, and 
 
 
 def repair(refused: Unreadable) -> str:
+    """Return the prompt that asks again after an unreadable answer, with the reason."""
     return f"That could not be read: {refused.reason} Tell it again, as one JSON object of the shape above."
 
 
 def conversation(messages: Sequence[Spoken]) -> str:
+    """Return messages as text in a tag."""
     return "\n\n".join(["<conversation>", *(_message(each) for each in messages), "</conversation>"])
 
 
 def _message(message: Spoken) -> str:
+    """Return a message with its event and role; its other lines are indented, so that none looks like a new message."""
     # No line of a message but its first stands at the margin, so that it cannot begin another one.
     lines = _FRAME.sub("‹", message.text).splitlines()
     return f"#{message.seq} [{message.role}]: " + f"\n{INDENT}".join(lines)

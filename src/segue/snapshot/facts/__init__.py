@@ -13,6 +13,7 @@ __all__ = ["Collector", "facts_of"]
 
 
 def facts_of(lines: Iterable[Line]) -> SessionFacts:
+    """Return the facts of a session from its lines."""
     collector = Collector()
     for line in lines:
         collector.hear(line)

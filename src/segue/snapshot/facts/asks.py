@@ -62,7 +62,7 @@ class Asks:
         return not self.found
 
     def add(self, number: int, text: str, message: str) -> Ask | None:
-        """Take up a message, and return it unless it only repeats or completes the one before."""
+        """Add a message, and return it; None if it only repeats, corrects or completes the one before."""
         if _ATTACHED.match(text):
             if self.found:
                 self.found[-1] = replace(self.found[-1], text=f"{self.found[-1].text}\n{text[:-1]}, #{number}]")
@@ -90,13 +90,13 @@ class Asks:
         return ask
 
     def approve(self, number: int, plan: str) -> None:
-        """Take up the approval of a plan, which the client words."""
+        """Add the approval of a plan, which the client words."""
         mark = "[approved the plan]"
         self.found.append(Ask(number=number, text=mark, pasted=mark, answers=plan, accepts=True))
         self.last_but_one_at, self.last_at = self.last_at, number
 
     def answer(self, number: int, question: str, answer: str) -> None:
-        """Take up an answer that the user gave to a tool of the agent."""
+        """Add an answer that the user gave to a question of an agent's tool."""
         phrases = _phrases(split(flattened(answer)))
         self.found.append(
             Ask(number=number, text=answer, phrases=phrases, answers=clipped(question, LONGEST_PROPOSAL), accepts=True)
@@ -104,7 +104,7 @@ class Asks:
         self.last_but_one_at, self.last_at = self.last_at, number
 
     def inherit(self, number: int, request: str, rules: Sequence[str], said: Sequence[str]) -> None:
-        """Take up what a session before this one handed down."""
+        """Add the request, the rules and the messages of an earlier session."""
         if request:
             self.found.append(
                 Ask(number=number, text=request, phrases=_phrases(split(flattened(request))), earlier=True)
@@ -124,7 +124,8 @@ class Asks:
         self.taken = len(self.found)
 
     def facts(self, written: Mapping[str, int]) -> list[Ask]:
-        """Return the messages, the request first, each with what came of it."""
+        """Return the messages, the request first and linked to each other; a greeting before the request is left
+        out."""
         asks = [replace(ask, done=_carried_out(ask, written, ask is self.found[-1])) for ask in self.found]
         asks = _linked(asks)
         if len(asks) > 1 and _GREETING.fullmatch(asks[0].text.strip()):
@@ -133,7 +134,8 @@ class Asks:
 
 
 def _phrases(own: Sequence[str], message: str = "") -> tuple[Phrase, ...]:
-    """Return what each sentence is; one that repeats the agent's message is a quotation and lays nothing down."""
+    """Return each sentence with its kind (rule, correction, question); a quotation of the agent's message is no
+    rule."""
     said = _reduced(message)
     # The items of a list are steps of one thing, and belong together unless one of them plainly stands for itself.
     steps = sum(_NUMBERED.match(sentence) is not None or sentence.startswith(("- ", "* ")) for sentence in own) >= 3
@@ -151,11 +153,12 @@ def _phrases(own: Sequence[str], message: str = "") -> tuple[Phrase, ...]:
 
 
 def _reduced(text: str) -> str:
+    """Return the letters and digits of a text in lower case."""
     return re.sub(r"[\W_]+", "", text).lower()
 
 
 def _repeats(before: str, text: str) -> bool:
-    """Decide whether a message is the one before, sent again with corrections; nothing of that one may be lost."""
+    """Return True if a message is the one before, sent again with corrections and without losses."""
     if before == text or (len(before) > 15 and text.startswith(before[:-1])):
         return True
     now = _pieces(text)
@@ -164,16 +167,18 @@ def _repeats(before: str, text: str) -> bool:
 
 
 def _covers(now: frozenset[str], before: frozenset[str]) -> bool:
+    """Return True if most words, and all with a digit, of the earlier text are in the new one."""
     lost = before - now
     return len(lost) <= 0.15 * len(before) and not any(character.isdigit() for word in lost for character in word)
 
 
 def _pieces(text: str) -> frozenset[str]:
+    """Return the words of a text in lower case."""
     return frozenset(re.findall(r"\w+", text.lower()))
 
 
 def _answered(own: str, text: str, message: str) -> str:
-    """Return what the agent had asked or proposed, where the user's words need it."""
+    """Return the agent's question or proposal that a short message answers; empty if it answers none."""
     if not message or not own:
         return ""
     lists = [line for line in text.split("\n") if re.match(r"^\s*\d[.)]\s*\S", line)]
@@ -196,10 +201,12 @@ def _answered(own: str, text: str, message: str) -> str:
 
 
 def _clipped_front(text: str) -> str:
+    """Return the end of a text, cut between words and marked."""
     return text if len(text) <= LONGEST_PROPOSAL else "…" + text[-LONGEST_PROPOSAL:].split(" ", 1)[-1]
 
 
 def _option(option: str, message: str) -> str:
+    """Return the text of the last list item with this number or letter in a message; empty if there is none."""
     lines = message.split("\n")
     for index in range(len(lines) - 1, -1, -1):
         mark = _NUMBERED.match(lines[index])
@@ -214,7 +221,7 @@ def _option(option: str, message: str) -> str:
 
 
 def _linked(asks: Sequence[Ask]) -> list[Ask]:
-    """Join each sentence with the later ones in which the user came back to it."""
+    """Return the messages with each phrase linked to later ones about the same thing, or marked as withdrawn by one."""
     flat = [
         (at, part, phrase, speech.stems(phrase.text))
         for at, ask in enumerate(asks)
@@ -261,11 +268,8 @@ def _linked(asks: Sequence[Ask]) -> list[Ask]:
 
 
 def _carried_out(ask: Ask, written: Mapping[str, int], newest: bool) -> bool:
-    """Decide whether what was agreed has been written since.
-
-    After the newest agreement every name must have been; once the user went on to other things, one name is enough,
-    and an agreement that names nothing is taken as done.
-    """
+    """Return True if what was agreed is written since: for the newest message all its names and some text, else one
+    name, or none if it names nothing."""
     agreed = ask.answers if ask.accepts and ask.answers else ""
     told = f"{agreed} {' '.join(phrase.text for phrase in ask.phrases if not phrase.question)}"
     names = [_PIECE.findall(name[0].strip('`"“”')) for name in _NAMED.finditer(told)]

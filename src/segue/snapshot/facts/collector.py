@@ -108,7 +108,7 @@ class Collector:
     """Words of edits, each with the line that wrote it last."""
 
     def hear(self, line: Line) -> None:
-        """Take up one line."""
+        """Add one line of the session."""
         self.number = line.number
         match line.said:
             case UserSaid(text=text):
@@ -138,7 +138,7 @@ class Collector:
                 assert_never(line.said)
 
     def facts(self) -> SessionFacts:
-        """Return what is known by now."""
+        """Return all facts of the session so far."""
         asks = self.asks.facts(self.written)
         request, *said = asks or [None]
         self.decisions_of_answers()
@@ -166,11 +166,12 @@ class Collector:
         )
 
     def decisions_of_answers(self) -> None:
-        """Take up the proposals that were accepted since they were last taken up."""
+        """Add the proposals that were accepted since the last call to the decisions."""
         for number, proposal in self.asks.accepted():
             self.decisions.accepted(number, proposal)
 
     def _asked(self, text: str) -> None:
+        """Add a message of the user; a first one that carries an earlier session's context is taken apart."""
         if not text:
             return
         earlier = handed_down(text) if self.asks.empty else None
@@ -193,11 +194,13 @@ class Collector:
         )
 
     def _inherited(self, earlier: Earlier) -> None:
+        """Add what an earlier session's context holds."""
         self.asks.inherit(self.number, earlier.request, earlier.rules, earlier.said)
         self._tell("summary", earlier.told)
         self.decisions.spoke(self.number, earlier.told)
 
     def _summarised(self, text: str) -> None:
+        """Keep the agent's summary, and add what it holds of an earlier session."""
         self.summary = text
         earlier = handed_down(text, summary=True)
         if earlier is not None:
@@ -206,6 +209,7 @@ class Collector:
             self._tell("summary", earlier.told)
 
     def _tell(self, voice: Voice, told: Sequence[str]) -> None:
+        """Add sentences in this voice; beyond the limit the early half loses results and announcements first."""
         for part, sentence in enumerate(told):
             announces = voice == "agent" and _says_nothing(sentence)
             self.told.append(Sentence(number=self.number, part=part, voice=voice, text=sentence, announces=announces))
@@ -215,6 +219,7 @@ class Collector:
             self.told[:half] = kept[-half // 2 :]
 
     def _spoke(self, text: str) -> None:
+        """Add a message of the agent: its sentences, intention and decisions, and remarks on errors."""
         if self.standing.directory:
             text = text.replace(f"{self.standing.directory.rstrip('/')}/", "")
         # A message of one word is too short for a sentence, and may still be the last thing that was reported.
@@ -229,6 +234,7 @@ class Collector:
         self.runs.spoke(self.number, said)
 
     def _called(self, call: ToolCalled) -> None:
+        """Add the begin of a tool call, with texts, a plan and names that it writes."""
         self.usage = replace(self.usage, tool_calls=self.usage.tool_calls + 1)
         self.calls[call.call_id] = (self.number, call)
         self.refused = None
@@ -242,6 +248,7 @@ class Collector:
                 self.written[word] = self.number
 
     def _progressed(self, news: ToolProgressed) -> None:
+        """Add the output so far of a running call; nothing for an unknown call."""
         _, call = self.calls.get(news.call_id, (0, None))
         if call is not None:
             for command in commands_of(call):
@@ -249,6 +256,7 @@ class Collector:
                 self.runs.progressed(self.number, command, news.output)
 
     def _finished(self, result: ToolFinished) -> None:
+        """Add the end of a call: refusal, answers, edits, commands and results; nothing for an unknown call."""
         begun, call = self.calls.pop(result.call_id, (0, None))
         if call is None:
             return
@@ -287,12 +295,14 @@ class Collector:
             self._tell("result", [clipped(f"{lead[:1].upper()}{lead[1:]} — {found}" if lead else found, 420)])
 
     def _answered(self, call: ToolCalled, result: ToolFinished) -> None:
+        """Add the user's answers in a tool's result, or the approval of the plan."""
         for question, answer in _ANSWERED.findall(result.output):
             self.asks.answer(self.number, question, answer)
         if call.tool == "plan" and _APPROVED.search(result.output[:400]):
             self.asks.approve(self.number, clipped(next(iter(sentences(self.plan)), ""), 200))
 
     def _acted(self, call: ToolCalled, outcome: Outcome, output: str) -> None:
+        """Note the last action, if it is a command or an edit; a command that only looks counts only if it failed."""
         command = next(iter(commands_of(call)), "")
         if not command and call.tool not in ("edit", "delete"):
             return
@@ -307,10 +317,12 @@ class Collector:
         self.last = ActionFact(number=self.number, what=what, outcome=outcome, detail=clipped(detail, 200))
 
     def _moved(self, command: str) -> None:
+        """Note the files that a `git mv` moved."""
         for before, after in _MOVED.findall(command) if "git mv" in command else ():
             self._changed(Edit(after, "modified"), before=before)
 
     def _changed(self, edit: Edit, before: str = "") -> None:
+        """Note a change of a file, with the agent's reason; files outside the work are ignored."""
         path = self._relative(edit.path)
         if elsewhere(path):
             return
@@ -331,15 +343,17 @@ class Collector:
         self.runs.edit(path)
 
     def _reason(self) -> str:
-        """Return the agent's latest words about a change, unless they only announce it."""
+        """Return the agent's latest sentence if it may explain a change, else an empty text."""
         words = _LEAD.sub("", self.intent)
         return words if words.count(" ") >= 4 and not words.endswith("?") else ""
 
     def _relative(self, path: str) -> str:
+        """Return a path relative to the working directory if it is below it."""
         folder = (self.standing.directory or "").rstrip("/")
         return path.removeprefix(f"{folder}/").removeprefix("./") if folder else path.removeprefix("./")
 
     def _stands(self, standing: WorkLocation) -> None:
+        """Note the branch and the commit; the first known directory stays."""
         known = self.standing
         if standing.branch and standing.branch != known.branch:
             self.versions.on(standing.branch)
@@ -350,10 +364,12 @@ class Collector:
         )
 
     def _sentences(self) -> tuple[Sentence, ...]:
+        """Return all sentences; those of the agent's latest message are marked as closing."""
         start, end = self.closing
         return (*self.told[:start], *(replace(each, closing=True) for each in self.told[start:end]), *self.told[end:])
 
     def _state(self) -> StateFact:
+        """Return the state at the end: last action, running calls, uncommitted files, open question and message."""
         running = [
             (begun, call)
             for begun, call in self.calls.values()
@@ -378,11 +394,12 @@ class Collector:
         )
 
     def _superseded(self, begun: int, call: ToolCalled) -> bool:
-        """Decide whether a later run of the same kind has ended, so that the earlier one is of no interest any more."""
+        """Return True if a later run of the same kind has ended, so that the earlier one does not matter."""
         kinds = {_kind(headline(command)) for command in commands_of(call)}
         return any(each.number > begun and _kind(each.command) in kinds for each in self.runs.commands.values())
 
     def _used(self, report: UsageReported) -> None:
+        """Add a report of tokens to the usage; sizes and cost replace the earlier ones."""
         used = self.usage
         self.usage = replace(
             used,
@@ -396,7 +413,7 @@ class Collector:
 
 
 def _says_nothing(sentence: str) -> bool:
-    """Decide whether a sentence only announces what comes next, or only answers politely."""
+    """Return True if a sentence only announces the next step or is polite."""
     return sentence.endswith((":", "：")) or bool(_ANNOUNCES.match(sentence) or _COURTESY.match(sentence))
 
 
@@ -415,10 +432,11 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _kind(line: str) -> str:
+    """Return the first two words of a command line, without variables."""
     return " ".join([word for word in line.split() if "=" not in word and word != "env"][:2])
 
 
 def title_of(call: ToolCalled) -> str:
-    """Return a call by its name, and what it was about."""
+    """Return a call's title with its command or paths."""
     shown = next(iter(commands_of(call)), "") or ", ".join(call.paths)
     return f"{call.title}: {shown}"[:160] if shown else call.title

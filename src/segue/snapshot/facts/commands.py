@@ -40,7 +40,7 @@ _STEP = re.compile(r"&&|\|\||[;\n]")
 
 
 def commands_of(call: ToolCalled) -> list[str]:
-    """Return the shell commands that a call runs."""
+    """Return the shell commands that a call runs; empty for other calls."""
     if call.tool != "execute":
         return []
     several: Any = call.input.get("commands")
@@ -66,10 +66,8 @@ def headline(command: str) -> str:
 
 
 def covers(line: str, other: str) -> bool:
-    """Decide whether a run that went well shows that the other would, too.
-
-    It does the same, or more, or the same to one of the places that the other named.
-    """
+    """Return True if one command's success shows that the other would succeed: it is the same, runs everything, or has
+    a place in common."""
     if line == other:
         return True
     asked, others = _last_step(line).split(), _last_step(other).split()
@@ -80,21 +78,24 @@ def covers(line: str, other: str) -> bool:
 
 
 def _named_places(words_given: list[str]) -> set[str]:
+    """Return the words that are files or folders."""
     return {word.strip("'\"").rstrip("/.") for word in words_given if "/" in word or "." in word.strip("./")}
 
 
 def _last_step(line: str) -> str:
+    """Return the last command of a line."""
     return _STEP.split(line)[-1].strip()
 
 
 def _bare(line: str) -> str:
+    """Return a command line without setup before it and redirections after it."""
     for _ in range(3):
         line = _SETUP.sub("", line)
     return _REST.sub("", re.sub(r"\s+", " ", line)).strip(" ;&")
 
 
 def purpose(command: str) -> Purpose:
-    """Return the purpose of the most important part of a command."""
+    """Return the purpose of the most important part of a command line; `look` if none has another."""
     kinds = {_kind(part) for part in _parts(command)}
     for kind in _BY_IMPORTANCE:
         if kind in kinds:
@@ -107,7 +108,7 @@ _HONEST = re.compile(r"\bset -\w*o pipefail|PIPESTATUS|pipefail")
 
 
 def hides_outcome(command: str) -> bool:
-    """Decide whether the exit status of a command line is not that of the command it was run for."""
+    """Return True if the exit status of a command line may not be that of its main command."""
     bare = _QUOTED.sub("''", command[:LONGEST_LOOKED_AT].split("<<", 1)[0]).strip()
     return _HIDING.search(bare) is not None and _HONEST.search(command) is None
 
@@ -116,7 +117,7 @@ _MARK = re.compile(r"&&\s*echo\s+(?:-e\s+)?(?:\"([^\"]+)\"|'([^']+)'|([\w!.-]+))
 
 
 def marked_success(command: str, output: str) -> bool:
-    """Decide whether an output holds the mark that the command line prints only after success."""
+    """Return True if the output has the text that the command line prints only after success."""
     head = command.rsplit("||", 1)[0]
     marks = [found[1] or found[2] or found[3] for found in _MARK.finditer(head)]
     return bool(marks) and "$" not in marks[-1] and marks[-1] in output
@@ -128,11 +129,13 @@ def _parts(command: str) -> list[str]:
 
 
 def _program(part: str) -> str:
+    """Return the name of the program that a simple command runs, or an empty text."""
     part = _PREFIX.sub("", part.strip())
     return part.split(maxsplit=1)[0].rsplit("/", 1)[-1] if part else ""
 
 
 def _kind(part: str) -> Purpose:
+    """Return the purpose of a simple command."""
     program = _program(part)
     if not program or program in _LOOKING or program in _HANDLING:
         return "look"

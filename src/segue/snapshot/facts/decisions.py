@@ -168,14 +168,14 @@ _TAKEN_BACK = re.compile(
 
 
 def decision_type(sentence: str) -> DecisionType | None:
-    """Return the type of the choice that a sentence names, or nothing where it names none."""
+    """Return the type of the decision in a sentence, or None if it contains none."""
     if not SHORTEST <= len(sentence) <= LONGEST or _NO_DECISION.search(sentence) or _CHOSEN.search(sentence) is None:
         return None
     return next((kind for kind, pattern in _DECISIONS if pattern.search(sentence)), None)
 
 
 def alternatives(sentence: str) -> tuple[str, ...]:
-    """Return what was not chosen, as far as the sentence names it."""
+    """Return the alternatives that the sentence names as not chosen."""
     found: list[str] = []
     for pattern in _OTHERWISE:
         for match in pattern.finditer(sentence):
@@ -184,16 +184,18 @@ def alternatives(sentence: str) -> tuple[str, ...]:
 
 
 def reason(sentence: str) -> str:
-    """Return the part of the sentence that gives its reason."""
+    """Return the part of the sentence that gives its reason, or an empty text."""
     parts = _BECAUSE.split(sentence, maxsplit=1)
     return parts[1].strip(" .") if len(parts) > 1 else ""
 
 
 def takes_back(sentence: str) -> bool:
+    """Return True if a sentence withdraws something."""
     return _TAKEN_BACK.search(sentence) is not None
 
 
 def _trimmed(text: str) -> str:
+    """Return an alternative without its reason and quotation marks."""
     return _BECAUSE.split(text)[0].strip(" `\"'.,")
 
 
@@ -204,20 +206,20 @@ class Decisions:
     found: list[DecisionFact] = field(default_factory=list[DecisionFact])
 
     def spoke(self, number: int, sentences: Sequence[str]) -> None:
-        """Take up sentences of the agent."""
+        """Add the decisions in sentences of the agent, and mark those that they withdraw."""
         for sentence in sentences:
             self._supersede(number, sentence)
             if (kind := decision_type(sentence)) is not None:
                 self._keep(_fact(number, kind, sentence, by="agent"))
 
     def asked(self, number: int, sentences: Sequence[str]) -> None:
-        """Take up what the user laid down."""
+        """Add sentences of the user as decisions, and mark those that they withdraw."""
         for sentence in sentences:
             self._supersede(number, sentence)
             self._keep(_fact(number, decision_type(sentence) or "clarification", sentence, by="user"))
 
     def accepted(self, number: int, proposal: str) -> None:
-        """Take up a proposal of the agent that the user accepted."""
+        """Add a proposal of the agent that the user accepted."""
         fact = _fact(number, decision_type(proposal) or "approach", proposal, by="user")
         self._keep(replace(fact, accepted=True))
 
@@ -225,7 +227,7 @@ class Decisions:
         return tuple(self.found)
 
     def _keep(self, fact: DecisionFact) -> None:
-        """Keep each decision once, where it was made first."""
+        """Add a decision unless it was made already; one with a reason replaces the same without."""
         about = _words(fact.quote)
         for index, before in enumerate(self.found[-40:], start=max(0, len(self.found) - 40)):
             if _same(about, _words(before.quote)):
@@ -237,7 +239,7 @@ class Decisions:
             del self.found[next((i for i, each in enumerate(self.found) if each.by == "agent" and not each.reason), 0)]
 
     def _supersede(self, number: int, sentence: str) -> None:
-        """Mark the latest decision about the same things, where a sentence takes something back."""
+        """Mark the latest decision on the same things as superseded if the sentence withdraws something."""
         if not takes_back(sentence):
             return
         meant = stems(sentence)
@@ -249,6 +251,7 @@ class Decisions:
 
 
 def _fact(number: int, kind: DecisionType, sentence: str, *, by: str) -> DecisionFact:
+    """Return the decision that a sentence contains."""
     return DecisionFact(
         number=number,
         type=kind,
@@ -260,8 +263,10 @@ def _fact(number: int, kind: DecisionType, sentence: str, *, by: str) -> Decisio
 
 
 def _words(text: str) -> frozenset[str]:
+    """Return the words of a text in lower case."""
     return frozenset(_WORD.findall(text.lower()))
 
 
 def _same(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Return True if two texts have nearly the same words."""
     return bool(one) and len(one & other) >= 0.85 * max(len(one), len(other))

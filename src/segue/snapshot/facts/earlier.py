@@ -45,7 +45,7 @@ class Earlier:
 
 
 def handed_down(text: str, *, summary: bool = False) -> Earlier | None:
-    """Read a text as the beginning of a continued session, or return nothing where it is none."""
+    """Read a text as the context of an earlier session; return None if it is none."""
     if not summary and not _MARKED.match(text):
         return None
     body, _, now = text.partition(_NOW)
@@ -74,6 +74,7 @@ def handed_down(text: str, *, summary: bool = False) -> Earlier | None:
 
 
 def _item(line: str) -> str:
+    """Return an item of a list without mark, source and quotation marks; empty for placeholders."""
     words = _SOURCE.sub("", _ITEM.sub("", line.strip()))
     quoted = _QUOTED.match(words)
     words = flattened(quoted[1] if quoted else words)

@@ -31,6 +31,7 @@ class Edit:
 
 
 def edits_of(call: ToolCalled) -> list[Edit]:
+    """Return the files that a call changes or deletes, by edit tools, patches and shell commands."""
     found: list[Edit] = []
     if call.tool in ("edit", "delete"):
         found += _tool_edits(call)
@@ -43,12 +44,12 @@ def edits_of(call: ToolCalled) -> list[Edit]:
 
 
 def elsewhere(path: str) -> bool:
-    """Decide whether a file is no part of the work: a scratch file, or no file at all."""
+    """Return True if a path is no part of the work: a scratch file, or no file at all."""
     return path.startswith(_ELSEWHERE) or _OWN.search(path) is not None
 
 
 def change_told(output: str) -> str:
-    """Return the beginning of the written text, where only the answer to an edit holds it, as a difference."""
+    """Return the beginning of the lines that a diff in the output adds; empty without a diff."""
     if "+++ " not in output:
         return ""
     added = (line[1:] for line in output[: 8 * LONGEST_CHANGE].split("\n") if line[:1] == "+" != line[1:2])
@@ -56,6 +57,7 @@ def change_told(output: str) -> str:
 
 
 def _tool_edits(call: ToolCalled) -> list[Edit]:
+    """Return the files that an edit tool changes or deletes, by its patch or its paths."""
     patch = call.input.get("input") or call.input.get("patch")
     if isinstance(patch, str) and (patched := _patched(patch)):
         return patched
@@ -73,12 +75,13 @@ def written_text(call: ToolCalled) -> str:
 
 
 def _beginning(text: str) -> str:
-    """Return the text on one line, with a mark where it is cut."""
+    """Return the text on one line, marked if it is cut."""
     text = flattened(text)
     return text if len(text) <= LONGEST_CHANGE else f"{text[:LONGEST_CHANGE].rsplit(' ', 1)[0]}…"
 
 
 def _patched(patch: str) -> list[Edit]:
+    """Return the files that a patch changes; empty if the text holds none."""
     marks = list(_PATCH.finditer(patch)) if "*** " in patch else []
     if not marks:
         return []

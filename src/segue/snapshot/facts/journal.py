@@ -27,6 +27,7 @@ def lines_of(records: Iterable[e.Record], offset: int = 0) -> Iterator[Line]:
 
 
 def _told(event: e.Event) -> Iterator[Said]:
+    """Yield an event as a line of a session; nothing for kinds that no session has."""
     match event:
         case (
             e.AgentMessage()

@@ -51,17 +51,18 @@ READ_OF_AN_OUTPUT = 60_000
 
 
 def tests_failed(output: str) -> bool:
-    """Decide whether an output shows failed tests; an exit status is often lost in a pipe."""
+    """Return True if an output shows failed tests; an exit status is often lost in a pipe."""
     return _BAD.search(_bounded(output)) is not None
 
 
 def tests_passed(output: str) -> bool:
-    """Decide whether an output shows by itself that tests passed."""
+    """Return True if an output shows passed tests and no failed ones."""
     text = _bounded(output)
     return _GOOD.search(text) is not None and _BAD.search(text) is None
 
 
 def failing_tests(output: str) -> tuple[str, ...]:
+    """Return the first failing tests that an output names."""
     return every_failing_test(_bounded(output))[:MOST_FAILING]
 
 
@@ -71,18 +72,18 @@ def every_failing_test(output: str) -> tuple[str, ...]:
 
 
 def failing_targets(output: str) -> tuple[str, ...]:
-    """Return files or packages that failed, where the tests themselves are not named."""
+    """Return the files or packages that failed, if the output names no tests."""
     return tuple(dict.fromkeys(_GENERAL.findall(_bounded(output))))[:MOST_FAILING]
 
 
 def test_summary(output: str) -> str:
-    """Return the last line in which the runner counts."""
+    """Return the last line in which the runner counts, or an empty text."""
     lines = [line for line in _COUNTS.findall(_bounded(output)) if _NUMBER.search(line)]
     return " ".join(lines[-1].strip(" =").split())[:120] if lines else ""
 
 
 def error_message(output: str) -> str:
-    """Return the line that names the error best."""
+    """Return the line that names the error best, or an empty text."""
     # A progress line overwrites itself; its last state counts.
     lines = [line.rsplit("\r", 1)[-1].strip() for line in _bounded(output).split("\n")]
     if "Traceback (most recent" in output:
@@ -96,6 +97,7 @@ def error_message(output: str) -> str:
 
 
 def _bounded(output: str) -> str:
+    """Return an output; of a long one only the beginning and the end."""
     if len(output) <= READ_OF_AN_OUTPUT:
         return output
     half = READ_OF_AN_OUTPUT // 2

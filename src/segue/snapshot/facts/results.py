@@ -42,7 +42,7 @@ _EMPTY = re.compile(
 
 
 def result_of(call: ToolCalled, outcome: Outcome, output: str, directory: str) -> str:
-    """Return what a call found out, in its own words, or nothing where a look at the worktree shows it again."""
+    """Return what a call printed, if neither the worktree nor another fact shows it; else an empty text."""
     commands = commands_of(call)
     if not commands:
         return _fetched(output) if call.tool == "fetch" else ""
@@ -61,12 +61,13 @@ def result_of(call: ToolCalled, outcome: Outcome, output: str, directory: str) -
 
 
 def _outside(command: str, directory: str) -> bool:
-    """Decide whether a command looks at something that a worktree does not hold."""
+    """Return True if a command reads something outside the worktree."""
     own = command.replace(directory, "") if directory else command
     return _ELSEWHERE.search(own) is not None
 
 
 def _lines(output: str) -> str:
+    """Return the output's lines in one; of many only the last that matter."""
     lines = [line for line in map(flattened, output[:READ_OF_AN_OUTPUT].split("\n")) if line and not _EMPTY.match(line)]
     if len(lines) > MOST_LINES:
         lines = [line for line in lines if _TELLING.search(line)][-3:]
@@ -75,5 +76,6 @@ def _lines(output: str) -> str:
 
 
 def _fetched(output: str) -> str:
+    """Return the first long lines of a fetched page, or an empty text."""
     lines = [line for line in map(flattened, output[:READ_OF_AN_OUTPUT].split("\n")) if len(line) > 30]
     return f"The page told: {clipped(' '.join(lines[:3]), LONGEST)}" if lines else ""

@@ -67,11 +67,12 @@ class Runs:
     """Edits after the last test run."""
 
     def edit(self, path: str) -> None:
+        """Note the edited file, and count the edit since the last test run."""
         self.edited = path
         self.edits += 1
 
     def finished(self, number: int, command: str, outcome: Outcome, output: str) -> None:
-        """Take up the end of a command."""
+        """Add the end of a command: as test run, as command, and as error or its repair."""
         line = headline(command)
         if not line:
             return
@@ -86,17 +87,17 @@ class Runs:
             self._went_well(number, line)
 
     def progressed(self, number: int, command: str, output: str) -> None:
-        """Take up what a running command printed: tests that failed already will not pass any more."""
+        """Add a running test command as failed if its output shows failed tests; else do nothing."""
         if purpose(command) == "test" and tests_failed(output):
             self.finished(number, command, "failed", output)
 
     def begun(self, number: int, command: str) -> None:
-        """Take up a test command that is at work: its outcome is unknown until it ends."""
+        """Add a running test command, with unknown outcome; other commands are ignored."""
         if purpose(command) == "test" and (line := headline(command)):
             self._tested(number, line, "unknown", "")
 
     def spoke(self, number: int, sentences: list[str]) -> None:
-        """Take up sentences that name the cause or the cure of a recent error."""
+        """Add sentences that name the cause or the cure of a recent error to it."""
         recent = [
             (key, error) for key, error in self.errors.items() if number - error.number <= NEAR and not error.solution
         ]
@@ -116,7 +117,7 @@ class Runs:
                     break
 
     def tests(self) -> TestFact | None:
-        """Return the result of the last test run."""
+        """Return the last test run, or None."""
         last = self.last_test
         if last is None:
             return None
@@ -131,6 +132,7 @@ class Runs:
         )
 
     def _tested(self, number: int, line: str, outcome: Outcome, output: str) -> None:
+        """Note a test run as the last one, with its failing tests."""
         if outcome == "failed":
             passed = self.last_test is not None and self.last_test.outcome == "passed"
             failing = failing_tests(output) or (() if self.failing and not passed else failing_targets(output))
@@ -153,6 +155,7 @@ class Runs:
         )
 
     def _ran(self, number: int, line: str, outcome: Outcome) -> None:
+        """Note the last outcome of a command and count its runs."""
         line = line[:LONGEST_COMMAND]
         before = self.commands.pop(line, None)
         times = before.times + 1 if before else 1
@@ -161,6 +164,7 @@ class Runs:
             del self.commands[next(iter(self.commands))]
 
     def _failed(self, number: int, line: str, output: str, kind: str) -> None:
+        """Note an error by its message; without a message do nothing."""
         message = error_message(output)
         if not message:
             return
@@ -180,6 +184,7 @@ class Runs:
             del self.errors[oldest]
 
     def _went_well(self, number: int, line: str) -> None:
+        """Mark the errors that this success covers as cleared."""
         for key, error in self.errors.items():
             if not error.cleared and covers(line[:LONGEST_COMMAND], error.command):
                 way = error.resolution if error.resolution != "unresolved" else "fixed"

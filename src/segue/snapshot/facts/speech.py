@@ -201,10 +201,8 @@ class Speech:
 
 
 def taken_apart(text: str, *, first: bool = False) -> Speech:
-    """Separate the user's own sentences from what was pasted.
-
-    The first message may be a long text with headings; a later one of that kind is a report that is passed on.
-    """
+    """Separate the user's own sentences from pasted text; a long document counts as a passed-on report unless it is the
+    first message."""
     if not first and len(text) > LONG and _is_document(text):
         return _report(text)
     fenced = _FENCE.findall(text)
@@ -222,13 +220,14 @@ def taken_apart(text: str, *, first: bool = False) -> Speech:
 
 
 def _is_document(text: str) -> bool:
+    """Return True if a text is long and has headings or lists."""
     lines = text.split("\n")
     marks = sum(bool(re.match(r"\s*(?:#{1,6} |\*\*|\d{1,2}[.)] |[-*] |```)", line)) for line in lines)
     return marks >= 4 and len(lines) >= 8
 
 
 def _report(text: str) -> Speech:
-    """Take the words around a report as the user's own, and of the report what plainly forbids or demands."""
+    """Return the user's words around a pasted report, and the sentences of it that forbid or demand something."""
     blocks = [block for block in re.split(r"\n\s*\n", text) if block.strip()]
     around = [block for block in (blocks[0], blocks[-1]) if len(block) < LONG // 4 and not _is_marked(block)]
     told = [part for block in blocks if block not in around for part in sentences(block)]
@@ -238,16 +237,17 @@ def _report(text: str) -> Speech:
 
 
 def _is_marked(block: str) -> bool:
+    """Return True if a block begins like a heading, a list or a fence."""
     return re.match(r"\s*(?:#{1,6} |\*\*|\d{1,2}[.)] |[-*] |```)", block) is not None
 
 
 def _typed(paragraph: str) -> list[str]:
-    """Split what a person typed, who may begin a sentence without a capital."""
+    """Split typed text into sentences, also where one begins without a capital."""
     return [part for sentence in split(paragraph) for part in _TYPED_END.split(sentence) if part.strip()]
 
 
 def _machine_lines(lines: list[str]) -> list[bool]:
-    """Mark the lines that a program printed, and what stands between and below them."""
+    """Return for each line if a program printed it, or if it is code beside such lines."""
     marks = [bool(_MACHINE.match(line)) or line.lstrip().startswith("> ") for line in lines]
     for index in range(1, len(lines)):
         # A program puts the same word before each of its lines.
@@ -270,19 +270,18 @@ def _machine_lines(lines: list[str]) -> list[bool]:
 
 
 def _is_prose(line: str) -> bool:
+    """Return True if a line looks like a sentence of a person."""
     return line[:1].isalpha() and line.count(" ") >= 2 and not _looks_like_code(line) and not _PREFIX.match(line)
 
 
 def _looks_like_code(line: str) -> bool:
+    """Return True if a line has many signs of code."""
     signs = len(_CODE.findall(line))
     return signs >= 4 and signs > 0.12 * len(line.strip())
 
 
 def _paragraphs(lines: list[str]) -> Iterator[tuple[str, bool]]:
-    """Yield the paragraphs, and whether each belongs to a report that was passed on.
-
-    A text that was wrapped by a program has lines that are indented or break off in the middle of a sentence.
-    """
+    """Yield each paragraph, and True if it is part of a pasted report."""
     full = [line for line in lines if line.strip()]
     wrapped = sum(line.startswith("  ") and not _ITEM.match(line) for line in full) >= 2
     long = sum(map(len, full)) > 900 and (len(full) > 8 or any(len(line) > LONGEST_OWN for line in full))
@@ -300,6 +299,7 @@ def _paragraphs(lines: list[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _shown(printed: list[str]) -> str:
+    """Return a mark for pasted output: its number of lines, its command and its main line; empty for none."""
     full = [line for line in map(flattened, printed) if line]
     if not full:
         return ""
@@ -313,7 +313,8 @@ def _shown(printed: list[str]) -> str:
 
 
 def _typed_command(lines: list[str]) -> tuple[str, list[str]]:
-    """Separate the first command at a prompt, with its continued lines, from what was printed."""
+    """Return the first command at a prompt with its continued lines (empty if there is none), and the lines after
+    it."""
     at = next((index for index, line in enumerate(lines) if _COMMAND.match(line)), None)
     if at is None:
         return "", lines
@@ -342,16 +343,17 @@ def language(text: str) -> str:
 
 
 def is_question(sentence: str) -> bool:
+    """Return True if a sentence is a question and not a request in that form."""
     return _QUESTION.search(sentence) is not None and not _states(sentence)
 
 
 def _states(sentence: str) -> bool:
-    """Return whether a question is a request: it asks to do something and ends with no question mark."""
+    """Return True if a question is a request: it asks to do something and ends with no question mark."""
     return _ASKED_TO_DO.search(sentence) is not None and not sentence.rstrip().endswith(("?", "？"))
 
 
 def is_rule(sentence: str, spoken: str) -> bool:
-    """Decide whether a sentence of the user binds the work beyond this moment."""
+    """Return True if a sentence of the user binds the work beyond this moment."""
     if len(sentence) > 420 or is_question(sentence) or sentence.rstrip().endswith((":", "：")):
         return False
     if _RULES[spoken].search(sentence) is None:
@@ -372,23 +374,24 @@ def is_rule(sentence: str, spoken: str) -> bool:
 
 
 def is_lasting(sentence: str) -> bool:
-    """Decide whether a sentence plainly binds beyond the moment."""
+    """Return True if a sentence plainly binds beyond this moment."""
     return _LASTING.search(sentence) is not None
 
 
 def is_correction(sentence: str) -> bool:
+    """Return True if a sentence corrects the agent."""
     return len(sentence) <= 420 and _CORRECTION.search(sentence) is not None and not sentence.rstrip().endswith("?")
 
 
 def accepts(text: str) -> bool:
-    """Decide whether a message does little else than agree to what the agent proposed."""
+    """Return True if a message does little else than agree to a proposal."""
     start = text.strip()
     agreed = _APPROVAL.match(start) or _APPROVAL_CJK.match(start)
     return bool(option_of(start)) or (agreed is not None and len(start) - agreed.end() <= SHORT)
 
 
 def option_of(text: str) -> str:
-    """Return the option that a message names: "1", "b", "both"; or nothing."""
+    """Return the option that a message names (`1`, `b`, `both`), or an empty text."""
     found = _OPTION.match(text.strip())
     if found is None:
         return ""
@@ -402,7 +405,7 @@ def stems(text: str) -> frozenset[str]:
 
 
 def _scripts(text: str) -> frozenset[str]:
-    """Return pairs of signs, which stand for words where a script leaves no gaps."""
+    """Return pairs of adjacent signs of Japanese, Chinese and Korean, which have no spaces between words."""
     runs = re.findall(r"[\u30a0-\u30ff\u4e00-\u9fff\uac00-\ud7af]{2,}", text)
     return frozenset(run[at : at + 2] for run in runs for at in range(len(run) - 1))
 

@@ -33,6 +33,7 @@ def unlinked(text: str) -> str:
 
 
 def _target(link: re.Match[str]) -> str:
+    """Return a link's path with its line, or its words if it leads to no file."""
     words, target = link[1], link[2].strip("<>[]")
     if "://" in target or "/" not in target:
         return words
@@ -46,11 +47,12 @@ def joined(before: str, after: str) -> str:
 
 
 def flattened(text: str) -> str:
+    """Return text on one line with single spaces."""
     return _SPACE.sub(" ", text).strip()
 
 
 def clipped(text: str, limit: int) -> str:
-    """Return the text, cut between words and marked where it is longer than the limit."""
+    """Return the text, cut at a space and marked if it is longer than the limit."""
     if len(text) <= limit:
         return text
     words = text[:limit].rsplit(" ", 1)[0]
@@ -102,7 +104,7 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def _unwrapped(lines: list[str]) -> list[str]:
-    """Join lines that were broken at a margin: the one before ends in no mark, and this one begins nothing new."""
+    """Join lines that were broken at a margin: the one before has no end mark, and the next begins no item."""
     joined: list[str] = []
     for line in lines:
         before = joined[-1].rstrip() if joined else ""
@@ -115,6 +117,7 @@ def _unwrapped(lines: list[str]) -> list[str]:
 
 
 def _plain(line: str) -> str:
+    """Return a line without emphasis; a table's row as its cells."""
     line = line.strip()
     if line.startswith("|") and line.endswith("|"):
         line = ", ".join(cell.strip() for cell in line.strip("|").split("|") if cell.strip())
@@ -122,6 +125,7 @@ def _plain(line: str) -> str:
 
 
 def _flushed(lead: str, items: list[str]) -> Iterator[str]:
+    """Yield a list's lead with its first items, then the other items."""
     first, *others = items
     if lead or first:
         yield from _told([f"{lead} {first}".strip()])
@@ -129,6 +133,7 @@ def _flushed(lead: str, items: list[str]) -> Iterator[str]:
 
 
 def _told(parts: list[str]) -> Iterator[str]:
+    """Yield the sentences that are long enough, cut at the limit."""
     for part in parts:
         if len(part) >= SHORTEST or (len(part) >= 4 and not part.isascii()):
             yield clipped(part, LONGEST)

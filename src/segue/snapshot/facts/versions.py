@@ -51,7 +51,7 @@ _SCRATCH = re.compile(r"\bgit (?:-\S+ )*init\b|\bmktemp\b|\bcd (?:/private)?/tmp
 
 
 def is_scratch(command: str) -> bool:
-    """Decide whether a command works in a repository made only to try something."""
+    """Return True if a command works in a repository made only to try something."""
     return _SCRATCH.search(command) is not None
 
 
@@ -76,7 +76,7 @@ class Versions:
         self.branches = [*self.branches[-MOST_BRANCHES:], branch]
 
     def finished(self, number: int, command: str, outcome: Outcome, output: str) -> None:
-        """Take up a command that may have changed history, and what it printed."""
+        """Add a finished command: branch, commits, pushes, pull requests and merges that it shows."""
         if is_scratch(command):
             return
         output = output.replace("\r", "\n")
@@ -96,20 +96,23 @@ class Versions:
             self._requested(number, command, outcome, output)
 
     def linked(self, number: int, url: str) -> None:
+        """Add a pull request by its address, unless it is known."""
         self.requests.setdefault(url, PullRequestFact(number=number, url=url))
 
     @staticmethod
     def stopped(output: str) -> bool:
-        """Decide whether an output shows a conflict, which the state of the merge or rebase stands for."""
+        """Return True if an output shows a conflict, which the state of the merge or rebase covers."""
         return _HALF.search(output) is not None
 
     @property
     def unpushed(self) -> int | None:
+        """Number of commits that were not pushed; None if no push was seen."""
         if self.pushed_at is None:
             return None
         return sum(not commit.pushed for commit in self.commits)
 
     def _half_done(self, number: int, command: str, outcome: Outcome, output: str) -> None:
+        """Note a merge or rebase that stopped, a step to resolve it, or its end."""
         if _ENDED.search(command) and outcome != "failed":
             self.half_done = None
             return
@@ -138,6 +141,7 @@ class Versions:
                 self.half_done = replace(self.half_done, detail=clipped(told, 420))
 
     def _committed(self, number: int, command: str, outcome: Outcome, output: str) -> None:
+        """Add the commits that an output shows; a quiet one if the command shows its message and went well."""
         if "commit" not in command and "cherry-pick" not in command and "revert" not in command:
             return
         made = _COMMIT.findall(output)
@@ -168,6 +172,7 @@ class Versions:
                 self.commits[at] = replace(self.commits[at], hash=name[:9])
 
     def _add(self, commit: CommitFact, amends: bool) -> None:
+        """Add a commit; one that amends replaces the last."""
         if amends and self.commits:
             self.commits.pop()
         self.commits.append(commit)
@@ -176,6 +181,7 @@ class Versions:
             del self.commits[1]
 
     def _pushed(self, number: int, command: str, outcome: Outcome, output: str) -> None:
+        """Mark all commits as pushed if the output shows a push."""
         if outcome == "failed" or _PUSH.search(command) is None or _REJECTED.search(output):
             return
         if _PUSHED.search(output) or (outcome == "passed" and not output.strip()):
@@ -183,6 +189,7 @@ class Versions:
             self.commits = [replace(commit, pushed=True) for commit in self.commits]
 
     def _requested(self, number: int, command: str, outcome: Outcome, output: str) -> None:
+        """Add a pull request that was created, or note the new state of a known one."""
         if outcome == "failed":
             return
         urls = list(dict.fromkeys(_REQUEST.findall(output)))

@@ -36,6 +36,7 @@ def written_in(call: ToolCalled) -> Iterator[str]:
 
 
 def _documents(call: ToolCalled) -> Iterator[str]:
+    """Yield the texts that a call writes into documents, or adds by a patch."""
     content = call.input.get("content") or call.input.get("file_text")
     if isinstance(content, str) and any(_DOCUMENT.search(path) for path in call.paths):
         yield content

@@ -38,7 +38,7 @@ class Check:
     needs: frozenset[type[Act]]
 
     async def __call__(self, candidate: Candidate) -> None:
-        """Run the check: an `AssertionError` is a failure, a `SkipTest` means that the agent cannot show it."""
+        """Run the check; raise SkipTest if the agent cannot play what it needs, AssertionError if it fails."""
         if missing := self.needs - candidate.plays:
             raise SkipTest(f"its agent does not play {', '.join(sorted(act.__name__ for act in missing))}")
         await self.run(candidate)
@@ -48,17 +48,17 @@ class Check:
 
 
 def needs(*acts: type[Act]) -> Callable[[Callable[[Candidate], Awaitable[None]]], Check]:
-    """Make a check that an agent passes by playing these acts."""
+    """Return a decorator that makes a check which an agent passes by playing these acts."""
     return lambda run: Check(run=run, needs=frozenset(acts))
 
 
 def able(capabilities: Capabilities, name: str) -> None:
-    """Skip the check if the agent does not offer what it needs."""
+    """Raise SkipTest unless the agent has this capability."""
     if not getattr(capabilities, name):
         raise SkipTest(f"its agent does not offer: {name}")
 
 
 def ensure(holds: bool, sentence: str) -> None:
-    """Raise an `AssertionError` with a message, without a test runner."""
+    """Raise AssertionError with this message unless the condition holds."""
     if not holds:
         raise AssertionError(sentence)

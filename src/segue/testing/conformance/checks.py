@@ -372,16 +372,17 @@ async def what_is_said_after_a_turn_still_comes_and_before_the_next(candidate: C
 
 
 def _said(events: Sequence[AgentEvent]) -> str:
+    """Return the text of the agent's messages among events, joined."""
     return "".join(event.text for event in events if isinstance(event, TextDelta) and event.role == "message")
 
 
 def _ends(events: Sequence[AgentEvent]) -> bool:
-    """Check that the last event, and no other, is the end of the process."""
+    """Return True if the last event, and no other, is the end of the process."""
     return [number for number, event in enumerate(events, 1) if isinstance(event, AgentExited)] == [len(events)]
 
 
 async def _next(agent: Agent) -> AgentEvent:
-    """Return the agent's next event; its position in the updates is left out."""
+    """Return the agent's next event except positions in its updates; raise AssertionError if the stream ends."""
     with anyio.fail_after(WITHIN):
         async for event in agent.events():
             if not isinstance(event, OutputRecorded):
@@ -390,14 +391,14 @@ async def _next(agent: Agent) -> AgentEvent:
 
 
 async def _first_sign(agent: Agent, prompt: str) -> None:
-    """Wait until the agent is in the middle of its turn."""
+    """Send the prompt, and wait for its first event; fail if that ends the turn."""
     await agent.prompt(_PROMPT, prompt)
     event = await _next(agent)
     ensure(not isinstance(event, TurnEnded | TurnFailed | AgentExited), f"The turn began with its end: {event}.")
 
 
 async def _question(agent: Agent) -> tuple[PermissionRequested, list[AgentEvent]]:
-    """Return the permission request, and the events before it."""
+    """Send the prompt to write, and return the permission request with the events before it."""
     before: list[AgentEvent] = []
     await agent.prompt(_PROMPT, _WRITE.prompt)
     with anyio.fail_after(WITHIN):
@@ -410,11 +411,12 @@ async def _question(agent: Agent) -> tuple[PermissionRequested, list[AgentEvent]
 
 
 def _is_end(event: AgentEvent, reason: StopReason) -> bool:
-    """Check that an event ends the turn for this reason; a bookmark is optional."""
+    """Return True if an event ends the prompt's turn for this reason."""
     return isinstance(event, TurnEnded) and (event.prompt_id, event.reason) == (_PROMPT, reason)
 
 
 def _option(question: PermissionRequested, kind: str) -> str:
+    """Return the id of the option to allow or reject once; fail if there is none."""
     found = next((each.id for each in question.options if each.kind == f"{kind}_once"), None)
     ensure(found is not None, f"The question has no option to {kind} it once.")
     return found or ""
@@ -422,6 +424,7 @@ def _option(question: PermissionRequested, kind: str) -> str:
 
 @contextmanager
 def _raises(kind: type[errors.SegueError]) -> Generator[None]:
+    """Raise AssertionError unless the body raises this error, which is suppressed."""
     with suppress(kind):
         yield
         raise AssertionError(f"{kind.__name__} was not raised.")

@@ -14,7 +14,7 @@ from segue.testing.model.server import scripted_model
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve a scripted model until it is interrupted; return the exit code."""
+    """Serve a scripted model until it is interrupted; return 130 then, or 2 if the script is bad."""
     parser = argparse.ArgumentParser(prog="python -m segue.testing.model", description="A scripted model on loopback.")
     parser.add_argument("--port", type=int, default=0, help="the port; 0 takes any free one")
     parser.add_argument("--script", type=Path, help="what it answers (YAML); without: says Done.")
@@ -33,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 async def _serve(script: Script, port: int, log: Path | None) -> None:
+    """Serve the model, and print its address."""
     async with scripted_model(script, port=port, log=log) as model:
         sys.stdout.write(f"{model.url}\n")
         sys.stdout.flush()

@@ -87,6 +87,7 @@ class Rule:
     """Most uses of the rule; later prompts are matched by the rules below it."""
 
     def fits(self, prompt: str, dialect: DialectName) -> bool:
+        """Return True if the rule is for this dialect and its text, or /pattern/, is in the prompt."""
         if self.dialect not in (None, dialect):
             return False
         if len(self.match) > 1 and self.match.startswith("/") and self.match.endswith("/"):
@@ -106,6 +107,6 @@ class Script:
 
 
 def rule(match: str, *answers: ScriptedAnswer | Step, **more: Any) -> Rule:
-    """Make a rule from answers, for scripts written in Python."""
+    """Return a rule from answers, for scripts written in Python."""
     steps = (each if isinstance(each, Step) else Step(answer=each) for each in answers)
     return Rule(match=match, steps=tuple(steps), **more)

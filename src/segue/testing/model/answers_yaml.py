@@ -31,6 +31,7 @@ class BadModelScript(BadInput):
 
 
 def read_script(path: Path) -> Script:
+    """Read a model's script from a YAML file; raise BadModelScript if it is unreadable or invalid."""
     try:
         document: object = yaml.safe_load(path.read_text())
     except OSError as error:
@@ -41,6 +42,7 @@ def read_script(path: Path) -> Script:
 
 
 def parse_script(document: object) -> Script:
+    """Return the script in a document; raise BadModelScript with the place of the fault."""
     try:
         given = YamlNode(document).fields(optional=("rules", "usage"))
         rules = tuple(_rule(each) for each in given["rules"].items()) if "rules" in given else ()
@@ -50,6 +52,7 @@ def parse_script(document: object) -> Script:
 
 
 def _rule(place: YamlNode) -> Rule:
+    """Return one rule of the script."""
     given = place.fields(required=("do",), optional=("match", "dialect", "times"))
     return Rule(
         match=given["match"].text() if "match" in given else "",
@@ -60,6 +63,7 @@ def _rule(place: YamlNode) -> Rule:
 
 
 def _step(place: YamlNode) -> Step:
+    """Return one step of a rule, which must have exactly one answer."""
     given = place.fields(optional=(*_ANSWERS, "usage", "hold"))
     answers = [name for name in given if name in _ANSWERS]
     if len(answers) != 1:
@@ -72,11 +76,13 @@ def _step(place: YamlNode) -> Step:
 
 
 def _usage(place: YamlNode) -> Usage:
+    """Return the token counts of an answer."""
     given = place.fields(optional=("input", "output", "cached"))
     return Usage(**{name: each.whole() for name, each in given.items()})
 
 
 def _call(place: YamlNode) -> Call:
+    """Return a tool call; several names mean the first one on offer."""
     given = place.fields(required=("name",), optional=("arguments",))
     name = given["name"].value
     names = given["name"].text() if isinstance(name, str) else tuple(each.text() for each in given["name"].items())
@@ -84,6 +90,7 @@ def _call(place: YamlNode) -> Call:
 
 
 def _arguments(place: YamlNode) -> dict[str, Any] | str:
+    """Return a call's arguments: an object, or text as it is."""
     if isinstance(place.value, str):
         return place.value
     given: object = place.value
@@ -93,11 +100,13 @@ def _arguments(place: YamlNode) -> dict[str, Any] | str:
 
 
 def _write(place: YamlNode) -> Write:
+    """Return the answer that writes a file."""
     given = place.fields(required=("path", "content"))
     return Write(given["path"].text(), given["content"].text())
 
 
 def _failure(place: YamlNode) -> Failure:
+    """Return the answer that fails, by its kind alone or with details."""
     if isinstance(place.value, str):
         return Failure(kind=place.one_of(*get_args(FailureKind)))
     given = place.fields(required=("kind",), optional=("retry_after", "reset", "message"))

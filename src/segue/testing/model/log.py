@@ -27,11 +27,11 @@ class LoggedRequest:
     """Short description of the model's answer."""
 
     def contains(self, text: str) -> bool:
-        """Check whether a text, tool call or tool result of the conversation contains `text`."""
+        """Return True if a text, tool call or tool result of the conversation contains `text`."""
         return any(text in each for each in _texts(self.messages))
 
     def remembers(self, text: str, role: Role) -> bool:
-        """Check whether a message of this role contains `text` *before* the last prompt."""
+        """Return True if a message of this role contains `text` before the last prompt."""
         earlier = self.messages[: self._last_prompt]
         return any(text in found for found in _texts(each for each in earlier if each.role == role))
 
@@ -53,6 +53,7 @@ def _texts(messages: Iterable[Message]) -> Iterator[str]:
 
 
 def _flat(call: ToolCall) -> str:
+    """Return a call as text: its name and values."""
     given = call.arguments
     return given if isinstance(given, str) else " ".join([call.name, *(str(value) for value in given.values())])
 
@@ -65,6 +66,7 @@ class RequestLog:
         self._file = file
 
     def add(self, request: LoggedRequest) -> LoggedRequest:
+        """Number and keep a request, append it to the file if there is one, and return it."""
         numbered = replace(request, number=len(self.requests) + 1)
         self.requests.append(numbered)
         if self._file is not None:
@@ -74,7 +76,7 @@ class RequestLog:
 
 
 def read_log(file: Path) -> list[LoggedRequest]:
-    """Read the requests of a log that another process wrote."""
+    """Return the requests in a log that another process wrote; empty if there is no file."""
     if not file.exists():
         return []
     return [adapter(LoggedRequest).validate_json(line) for line in file.read_text().splitlines()]

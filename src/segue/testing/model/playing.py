@@ -65,6 +65,7 @@ class Player:
         self._begun: Counter[int] = Counter()
 
     def play(self, asked: ModelRequest, dialect: DialectName) -> PlayedAnswer:
+        """Return the script's answer to a request, and count the rule that began."""
         step = self._step(asked, dialect)
         match step.answer:
             case Failure() as failure:
@@ -74,6 +75,7 @@ class Player:
                 return PlayedAnswer(_counted(text, calls, asked, step.usage or self._script.usage), step.hold)
 
     def _step(self, asked: ModelRequest, dialect: DialectName) -> Step:
+        """Return the step for a request: the rule's next one, JSON if that is wanted, else the end."""
         if asked.wanted is not None:
             return Step(answer=Say(json.dumps(fitting(asked.wanted))))
         found = self._rule(asked, dialect)
@@ -82,7 +84,7 @@ class Player:
         return found.steps[asked.rounds]
 
     def _rule(self, asked: ModelRequest, dialect: DialectName) -> Rule | None:
-        """Return the first rule that fits; a request with tool results continues a rule that has begun."""
+        """Return the first rule that fits, or None; a request with tool results continues a rule that has begun."""
         going_on = asked.rounds > 0
         for index, rule in enumerate(self._script.rules):
             if not rule.fits(asked.prompt, dialect):
@@ -94,6 +96,7 @@ class Player:
 
 
 def _said(answer: Say | Call | Write | Shell, asked: ModelRequest) -> tuple[str, tuple[ToolCall, ...]]:
+    """Return the text and the calls of an answer; text alone if the agent offers no suitable tool."""
     if isinstance(answer, Say):
         return answer.text.replace("{prompt}", asked.prompt[:_SHOWN]), ()
     chosen = choose(answer, asked.tools)
@@ -104,6 +107,7 @@ def _said(answer: Say | Call | Write | Shell, asked: ModelRequest) -> tuple[str,
 
 
 def _counted(text: str, calls: tuple[ToolCall, ...], asked: ModelRequest, usage: Usage) -> ModelReply:
+    """Return the model's reply with its tokens, estimated if the script gives none."""
     return ModelReply(
         text=text,
         calls=calls,
@@ -115,10 +119,12 @@ def _counted(text: str, calls: tuple[ToolCall, ...], asked: ModelRequest, usage:
 
 
 def tokens(characters: int) -> int:
+    """Estimate the tokens of so many characters, at least 1."""
     return max(1, characters // 4)
 
 
 def _trouble(failure: Failure) -> ModelError:
+    """Return the error of a scripted failure."""
     status, sentence = FAILURES[failure.kind]
     return ModelError(
         status=status,

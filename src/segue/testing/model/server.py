@@ -29,6 +29,7 @@ class ScriptedModel:
     """Model that answers as scripted, and keeps its requests."""
 
     def __init__(self, script: Script, log: Path | None = None) -> None:
+        """Prepare the model's web application; nothing is served yet."""
         self.url = ""
         self._player = Player(script)
         self._log = RequestLog(log)
@@ -47,7 +48,7 @@ class ScriptedModel:
         return self._log.requests
 
     def release(self, name: str) -> None:
-        """Let the answers that wait for `name` go, now and in future."""
+        """Send the answers that wait for `name`, now and in future."""
         self._released[name].set()
 
     async def held(self, name: str) -> None:
@@ -55,10 +56,12 @@ class ScriptedModel:
         await self._reached[name].wait()
 
     async def _release(self, request: Request) -> Response:
+        """Handle a request to release the answers that wait for a name."""
         self.release(request.path_params["name"])
         return JSONResponse({"released": request.path_params["name"]})
 
     async def _answer(self, request: Request) -> Response:
+        """Handle any other request: a model's endpoint, a list of models, or an error."""
         path = request.url.path
         if request.method != "POST":
             return JSONResponse(_MODELS if path.endswith("/models") else {"ok": True})
@@ -76,6 +79,7 @@ class ScriptedModel:
         return await self._converse(door, speech, body, path, len(text))
 
     async def _converse(self, door: Endpoint, speech: Dialect, body: JsonObject, path: str, size: int) -> Response:
+        """Play the script's answer to a request, log it, and send it when it is released."""
         asked = replace(speech.read(body, path), size=size)
         played = self._player.play(asked, door.dialect)
         self._log.add(
@@ -104,10 +108,12 @@ _MODELS: JsonObject = {
 
 
 def _unpacked(body: bytes, encoding: str) -> str:
+    """Return a request's body as text, decompressed if necessary."""
     return (gzip.decompress(body) if encoding == "gzip" else body).decode("utf-8", "replace")
 
 
 def _response(speech: Dialect, answer: ModelReply | ModelError, stream: bool, lines: bool) -> Response:
+    """Return an answer as an HTTP response: an error, a stream of events or lines, or one document."""
     if isinstance(answer, ModelError):
         status, body, headers = speech.trouble(answer)
         if answer.retry_after is not None:
@@ -121,6 +127,7 @@ def _response(speech: Dialect, answer: ModelReply | ModelError, stream: bool, li
 
 
 async def _lines(pieces: Iterable[JsonObject | str]) -> AsyncIterator[str]:
+    """Yield pieces as JSON lines."""
     for piece in pieces:
         yield f"{json.dumps(piece)}\n"
 
@@ -171,9 +178,11 @@ class _LoopbackServer(uvicorn.Server):
         self.ready = anyio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start the server, and set `ready`."""
         await super().startup(sockets)
         self.ready.set()
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
+        """Leave the process's signal handlers as they are."""
         yield

@@ -37,6 +37,7 @@ def choose(wanted: Call | Write | Shell, offered: Mapping[str, JsonObject]) -> C
 
 
 def _write(path: str, content: str, offered: Mapping[str, JsonObject]) -> ChosenTool | None:
+    """Return the call of the first offered tool that writes files, or None."""
     for name in WRITERS:
         takes = _properties(offered.get(name))
         where = next((each for each in _PATHS if each in takes), None)
@@ -47,6 +48,7 @@ def _write(path: str, content: str, offered: Mapping[str, JsonObject]) -> Chosen
 
 
 def _shell(command: str, offered: Mapping[str, JsonObject]) -> ChosenTool | None:
+    """Return the call of the first offered tool that runs commands, or None."""
     for name in SHELLS:
         takes = _properties(offered.get(name))
         if "cmd" in takes:
@@ -60,6 +62,7 @@ def _shell(command: str, offered: Mapping[str, JsonObject]) -> ChosenTool | None
 
 
 def _properties(schema: JsonObject | None) -> dict[str, JsonObject]:
+    """Return the properties of a schema; empty for None."""
     return {name: table(each) for name, each in table(table(schema).get("properties")).items()}
 
 

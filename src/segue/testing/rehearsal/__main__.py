@@ -16,7 +16,7 @@ from segue.testing.rehearsal.script_yaml import read_script
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the rehearsal agent; return the exit code."""
+    """Run the rehearsal agent; return 2 with a message if the home is missing or the script is bad, else 0."""
     given = _parser().parse_args(arguments)
     if given.home is None:
         sys.stderr.write("rehearsal: give --home DIR, or set SEGUE_REHEARSAL_HOME\n")
@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    """Return the parser of the command's arguments."""
     parser = argparse.ArgumentParser(prog="python -m segue.testing.rehearsal", description="A scripted ACP agent.")
     parser.add_argument("--script", type=Path, default=_path("SCRIPT"), help="what it does (YAML); without: says Done.")
     parser.add_argument("--home", type=Path, default=_path("HOME"), help="where it keeps its conversations")
@@ -39,6 +40,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _path(name: str) -> Path | None:
+    """Return the path in a SEGUE_REHEARSAL variable, or None."""
     value = os.environ.get(f"SEGUE_REHEARSAL_{name}")
     return Path(value) if value else None
 

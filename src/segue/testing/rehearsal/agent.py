@@ -61,6 +61,7 @@ class RehearsalAgent:
         )
 
     async def _initialize(self, _: Parameters) -> Payload:
+        """Perform the scripted failures, and return name and capabilities."""
         await self._open(self._script.on_initialize)
         can = self._script.capabilities
         return payloads.introduction(
@@ -73,6 +74,7 @@ class RehearsalAgent:
         )
 
     async def _new(self, given: Parameters) -> Payload:
+        """Begin a conversation after the scripted failures, and return its token with its options."""
         cwd, servers = given.text("cwd"), given.objects("mcpServers")
         await self._open(self._script.on_new)
         stage = self._enter(self._memory.begin(), cwd)
@@ -81,16 +83,19 @@ class RehearsalAgent:
         return {"sessionId": stage.conversation.token, **self._offers(stage.conversation)}
 
     async def _load(self, given: Parameters) -> Payload:
+        """Continue a conversation, and replay it to the client if the script wants that."""
         stage = await self._go_on(given.text("cwd"), given.text("sessionId"), given.objects("mcpServers"))
         if self._script.on_load.replay:
             await self._replay(stage)
         return self._answer(stage)
 
     async def _resume(self, given: Parameters) -> Payload:
+        """Continue a conversation without a replay."""
         servers = given.optional_objects("mcpServers")
         return self._answer(await self._go_on(given.text("cwd"), given.text("sessionId"), servers))
 
     async def _fork(self, given: Parameters) -> Payload:
+        """Copy a conversation, and return the copy's token with its options."""
         cwd, token, servers = given.text("cwd"), given.text("sessionId"), given.optional_objects("mcpServers")
         await self._open(self._script.on_load)
         copy = self._memory.copy(self._find(token))
@@ -98,6 +103,7 @@ class RehearsalAgent:
         return {"sessionId": copy.token, **self._offers(copy)}
 
     async def _list(self, given: Parameters) -> Payload:
+        """List the stored conversations of a directory."""
         cwd = given.values.get("cwd") or ""
         return {
             "sessions": [
@@ -107,15 +113,18 @@ class RehearsalAgent:
         }
 
     async def _close(self, given: Parameters) -> Payload:
+        """Close a conversation; one that is not open is no error."""
         if stage := self._stages.pop(given.text("sessionId"), None):
             stage.note("closed")
         return {}
 
     async def _set_mode(self, given: Parameters) -> Payload:
+        """Set the mode of a conversation."""
         await self._choose("mode", given.text("modeId"), given.text("sessionId"), self._script.modes)
         return {}
 
     async def _set_option(self, given: Parameters) -> Payload:
+        """Set the model of a conversation, and return the options."""
         option, token = given.text("configId"), given.text("sessionId")
         if option != "model":
             raise invalid_params(f"Unknown option: {option}")
@@ -123,6 +132,7 @@ class RehearsalAgent:
         return {"configOptions": self._offers(self._stages[token].conversation)["configOptions"]}
 
     async def _prompt(self, given: Parameters) -> Payload:
+        """Note the prompt, play the turn that matches it, and return the turn's end."""
         token, blocks = given.text("sessionId"), given.objects("prompt")
         stage = self._stages.get(token)
         if stage is None or token in self._performances:
@@ -135,10 +145,12 @@ class RehearsalAgent:
         return await self._perform(stage, self._turn(text))
 
     async def _cancel(self, given: Parameters) -> None:
+        """Cancel the conversation's turn, if there is one."""
         if performance := self._performances.get(given.text("sessionId")):
             performance.cancel()
 
     async def _perform(self, stage: RehearsalSession, turn: Turn) -> Payload:
+        """Play a turn, note its end, and return the end with its tokens."""
         performance = self._performances[stage.conversation.token] = Performance(stage)
         try:
             reason = await performance.play(turn.steps)
@@ -149,12 +161,14 @@ class RehearsalAgent:
         return _turn_ended(reason, performance.tokens)
 
     def _turn(self, prompt: str) -> Turn:
+        """Return the first scripted turn that matches, or the default; one marked `once` is played once."""
         for turn in self._script.turns:
             if turn.matches(prompt) and (not turn.once or self._memory.first_time(turn.key)):
                 return turn
         return DEFAULT_TURN
 
     def _enter(self, conversation: StoredConversation, cwd: str) -> RehearsalSession:
+        """Return the session of a conversation in this directory, and keep it as open."""
         stage = self._stages[conversation.token] = RehearsalSession(
             wire=self._wire,
             conversation=conversation,
@@ -182,6 +196,7 @@ class RehearsalAgent:
             raise RequestError(INTERNAL_ERROR, opening.error)
 
     async def _go_on(self, cwd: str, token: str, servers: Sequence[Mapping[str, Any]]) -> RehearsalSession:
+        """Continue a stored conversation after the scripted failures; raise an error if it is unknown."""
         await self._open(self._script.on_load)
         conversation = self._find(token)
         stage = self._enter(conversation, cwd)
@@ -189,12 +204,14 @@ class RehearsalAgent:
         return stage
 
     def _find(self, token: str) -> StoredConversation:
+        """Return a stored conversation; raise an error if it is unknown or the script rejects it."""
         conversation = None if self._script.on_load.reject else self._memory.find(token)
         if conversation is None:
             raise session_not_found(token)
         return conversation
 
     def _answer(self, stage: RehearsalSession) -> Payload:
+        """Return the options of a conversation, with a wrong token if the script wants that."""
         token = stage.conversation.token
         other = {"sessionId": f"{token}-other"} if self._script.on_load.other_id == "answer" else {}
         return {**other, **self._offers(stage.conversation)}
@@ -202,6 +219,7 @@ class RehearsalAgent:
     # ── modes and models ────────────────────────────────────────────────────────────────────────────
 
     async def _choose(self, kind: str, wanted: str, token: str, known: Sequence[str]) -> None:
+        """Store the choice of a mode or model; raise an error if it is unknown."""
         await self._open(self._script.on_choose)
         stage = self._stages.get(token)
         if stage is None or wanted not in known:
@@ -220,6 +238,7 @@ class RehearsalAgent:
         return offers
 
     async def _replay(self, stage: RehearsalSession) -> None:
+        """Send the conversation's earlier updates, under a wrong token if the script wants that."""
         token = stage.conversation.token
         if self._script.on_load.other_id == "updates":
             token = f"{token}-other"
@@ -229,15 +248,18 @@ class RehearsalAgent:
 
 
 def _current(conversation: StoredConversation, kind: str, known: Sequence[str]) -> str:
+    """Return the chosen mode or model, or the first one."""
     chosen = conversation.last(kind, "id")
     return chosen if chosen is not None and chosen in known else known[0]
 
 
 def _names(servers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the names of the MCP servers for the diary; empty for none."""
     return {"servers": [each["name"] for each in servers]} if servers else {}
 
 
 def _titles(names: Sequence[str]) -> dict[str, str]:
+    """Return a title for each name."""
     return {name: name.title() for name in names}
 
 
@@ -262,6 +284,7 @@ def _turn_ended(reason: StopReason, counted: Sequence[Tokens]) -> Payload:
 
 
 def _replayed(line: Line) -> Payload | None:
+    """Return a stored line as an update; None for lines that are not replayed."""
     match line["kind"]:
         case "prompt":
             return payloads.user_message(line["text"])

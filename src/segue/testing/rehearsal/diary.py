@@ -27,6 +27,7 @@ class DiaryEntry:
         return self.details[name]
 
     def get(self, name: str) -> Any:
+        """Return a detail of the entry, or None."""
         return self.details.get(name)
 
 
@@ -52,7 +53,7 @@ class Diary:
 
 
 def bell_of(diary: Path) -> Path:
-    """Name the FIFO that a reader makes beside a diary to be woken by each new entry."""
+    """Return the path of the FIFO by which a diary's reader is woken at each entry."""
     return diary.with_suffix(".bell")
 
 
@@ -62,4 +63,5 @@ def read_diary(path: Path) -> list[DiaryEntry]:
 
 
 def _entry(line: dict[str, Any]) -> DiaryEntry:
+    """Return a line of the diary as an entry."""
     return DiaryEntry(kind=line.pop("kind"), at=datetime.fromisoformat(line.pop("at")), details=line)

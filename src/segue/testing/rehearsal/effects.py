@@ -65,13 +65,14 @@ class Effects:
     stage: RehearsalSession
 
     async def use(self, action: ToolAction) -> tuple[ToolStatus, str]:
-        """Perform an action; return its status and its output."""
+        """Perform an action; return its status and its output, `failed` with the message for an error."""
         try:
             return await self._effect(action)
         except (ToolFailed, OSError, RequestError) as error:
             return "failed", str(error)
 
     async def _effect(self, action: ToolAction) -> tuple[ToolStatus, str]:
+        """Perform an action by itself or through the client; return its status and its output."""
         match action:
             case Run(command):
                 return await self._run(command)
@@ -83,6 +84,7 @@ class Effects:
                 return "completed", self._do(action)
 
     def _do(self, action: Write | Edit | Spawn | Touch) -> str:
+        """Perform an action on files, or start a process; note it in the diary, and return the output."""
         stage = self.stage
         match action:
             case Write(path, content):
@@ -106,12 +108,14 @@ class Effects:
                 assert_never(action)
 
     def _replace(self, path: str, find: str, replace: str) -> None:
+        """Replace a text in a file; raise ToolFailed unless it occurs exactly once."""
         text = self.stage.path(path).read_text()
         if text.count(find) != 1:
             raise ToolFailed(f"{find!r} stands {text.count(find)} times in {path}; it must stand there once.")
         self.stage.path(path).write_text(text.replace(find, replace))
 
     def _spawn(self, command: str) -> int:
+        """Start a shell command that outlives the turn, and return its pid."""
         return subprocess.Popen(
             command,
             shell=True,
@@ -123,6 +127,7 @@ class Effects:
         ).pid
 
     async def _run(self, command: str) -> tuple[ToolStatus, str]:
+        """Run a shell command to its end; it is killed with its group if the turn is cancelled."""
         process = await asyncio.create_subprocess_shell(
             command,
             cwd=self.stage.directory,
@@ -142,6 +147,7 @@ class Effects:
         return ("completed", text) if process.returncode == 0 else ("failed", f"{text}\nExit code {process.returncode}")
 
     async def _client_file(self, action: ClientRead | ClientWrite) -> str:
+        """Read or write a file through the client; return its content or a confirmation."""
         stage, path = self.stage, str(self.stage.path(action.path))
         if isinstance(action, ClientRead):
             answer = await stage.request("fs/read_text_file", path=path, line=action.line, limit=action.limit)
@@ -152,6 +158,7 @@ class Effects:
         return f"Wrote {action.path}."
 
     async def _client_run(self, command: str) -> tuple[ToolStatus, str]:
+        """Run a command in a terminal of the client; return its status and its output."""
         stage = self.stage
         terminal = (await stage.request("terminal/create", command=command))["terminalId"]
         end = await stage.request("terminal/wait_for_exit", terminalId=terminal)

@@ -57,6 +57,7 @@ async def turn(agent: Agent, text: str, within: float = 30.0) -> list[AgentEvent
 
 
 async def rest_of_turn(agent: Agent, within: float = 30.0) -> list[AgentEvent]:
+    """Collect the agent's events until its turn or its process ends, at most `within` seconds."""
     collected: list[AgentEvent] = []
     with anyio.fail_after(within):
         async for event in agent.events():

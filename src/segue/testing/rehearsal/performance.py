@@ -61,7 +61,7 @@ class Performance:
         self.tokens: list[Tokens] = []
 
     async def play(self, steps: Sequence[Step]) -> StopReason:
-        """Play all steps; return the reason for which the turn ended."""
+        """Play all steps, and return the reason for which the turn ended."""
         try:
             await self._play(steps)
         except TurnStopped as stop:
@@ -74,15 +74,18 @@ class Performance:
         return "end_turn"
 
     def cancel(self) -> None:
+        """Cancel the turn once; a step that hangs deaf ignores it."""
         if self._task is not None and not self._deaf and not self._cancelled:
             self._cancelled = True
             self._task.cancel()
 
     async def _play(self, steps: Sequence[Step]) -> None:
+        """Play these steps in order."""
         for step in steps:
             await self._step(step)
 
     async def _step(self, step: Step, fate: Fate = None) -> None:
+        """Play one step; `fate` makes the agent die before or after its effect. A `once` step is skipped if played."""
         spent = step.once and not self._stage.memory.first_time(step.key)
         match step.action:
             case Crash(when, of):
@@ -93,6 +96,7 @@ class Performance:
                 await self._act(step, action, fate)
 
     async def _act(self, step: Step, action: ToolAction | PlainAction, fate: Fate) -> None:
+        """Play an action, and die before or after it if `fate` is so."""
         if isinstance(action, ToolAction):
             await self._use_tool(step, action, fate)
             return
@@ -101,11 +105,13 @@ class Performance:
         die_if(fate == "after")
 
     async def _crash(self, when: Literal["now", "before", "after"] | None, of: Step | None) -> None:
+        """Die at once, or before or after the effect of a step; None plays the step without a crash."""
         die_if(when == "now")
         if of is not None:
             await self._step(of, None if when == "now" else when)
 
     async def _speak(self, action: PlainAction) -> None:
+        """Play an action that is no tool: text, usage, questions, waiting or a failure."""
         match action:
             case Think(text):
                 self._stage.conversation.add("thought", text=text)
@@ -151,6 +157,7 @@ class Performance:
                 assert_never(action)
 
     async def _say(self, *chunks: str) -> None:
+        """Store a message, and send it in these pieces."""
         self._stage.conversation.add("message", text="".join(chunks))
         for chunk in chunks:
             await self._stage.send(payloads.message(chunk))
@@ -164,6 +171,7 @@ class Performance:
         await self._stage.send(payloads.call_ended(call["toolCallId"], "completed", raw=raw, meta=meta))
 
     async def _ask(self, ask: Ask) -> None:
+        """Ask the user a question as a call, and play the steps for the answer."""
         call = ReportedCall(title=ask.title, tool="other", input={"question": ask.title})
         call_id = await self._announce(call, "pending")
         allowed = await self._permitted(call_id, call, ask.title)
@@ -173,6 +181,7 @@ class Performance:
     # ── tool calls ──────────────────────────────────────────────────────────────────────────────────
 
     async def _use_tool(self, step: Step, action: ToolAction, fate: Fate) -> None:
+        """Report, perform and end a tool call, after permission if the step asks for it."""
         call = describe(action)
         call_id = await self._announce(call, "in_progress" if step.ask is None else "pending")
         if step.ask is not None and not await self._permitted(call_id, call, step.ask or call.title):
@@ -184,6 +193,7 @@ class Performance:
         await self._finish(call_id, status, output)
 
     async def _announce(self, call: ReportedCall, status: ToolStatus) -> str:
+        """Store and report a new call, and return its id."""
         call_id = _call_id()
         self._stage.conversation.add(
             "tool", call_id=call_id, title=call.title, tool=call.tool, input=call.input, paths=call.paths
@@ -194,6 +204,7 @@ class Performance:
         return call_id
 
     async def _permitted(self, call_id: str, call: ReportedCall, question: str) -> bool:
+        """Ask the client for permission, note the answer, and return True if it is allowed."""
         asked = payloads.call(call_id, question, call.tool, given=call.input)
         answer = await self._stage.request("session/request_permission", toolCall=asked, options=OPTIONS)
         outcome = answer["outcome"]
@@ -202,6 +213,7 @@ class Performance:
         return option == "allow"
 
     async def _effect(self, call_id: str, action: ToolAction) -> tuple[ToolStatus, str]:
+        """Perform an action; if the turn is cancelled the call ends as failed."""
         try:
             return await self._tools.use(action)
         except asyncio.CancelledError:
@@ -210,6 +222,7 @@ class Performance:
             raise
 
     async def _finish(self, call_id: str, status: ToolStatus, output: str) -> None:
+        """Store and report the end of a call."""
         self._stage.conversation.add("tool_finished", call_id=call_id, status=status, output=output)
         await self._stage.send(payloads.call_ended(call_id, status, output))
 

@@ -257,6 +257,7 @@ class Turn:
     once: bool = False
 
     def matches(self, prompt: str) -> bool:
+        """Return True if the turn's text, or /pattern/, is in the prompt."""
         if len(self.match) > 1 and self.match.startswith("/") and self.match.endswith("/"):
             return re.search(self.match[1:-1], prompt) is not None
         return self.match in prompt

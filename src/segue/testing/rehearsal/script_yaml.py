@@ -61,6 +61,7 @@ class BadScript(BadInput):
 
 
 def read_script(path: Path) -> Script:
+    """Read an agent's script from a YAML file; raise BadScript if it is unreadable or invalid."""
     try:
         document: object = yaml.load(path.read_text(), Loader=_LOADER)
     except OSError as error:
@@ -71,6 +72,7 @@ def read_script(path: Path) -> Script:
 
 
 def parse_script(document: object) -> Script:
+    """Return the script in a document; raise BadScript with the place of the fault."""
     given = YamlNode(document).fields(optional=("turns", *_PARTS))
     parts: dict[str, Any] = {name: parse(given[name]) for name, parse in _PARTS.items() if name in given}
     if "turns" in given:
@@ -86,50 +88,59 @@ class YamlNode:
     where: str = ""
 
     def wrong(self, wanted: str, advice: str = "") -> BadScript:
+        """Return the error that the node is not as wanted, with its place, its value and the advice."""
         return BadScript(f"{self.where or 'The script'}: expected {wanted}, found {self.value!r}{advice}.")
 
     def text(self) -> str:
+        """Return the node as text; raise BadScript if it is none."""
         if not isinstance(self.value, str):
             # YAML parses an unquoted yes as true, and 12 as a number.
             raise self.wrong("text", "; quote it" if isinstance(self.value, bool | int | float | date) else "")
         return self.value
 
     def whole(self) -> int:
+        """Return the node as an integer of at least 0; raise BadScript if it is none."""
         if isinstance(self.value, bool) or not isinstance(self.value, int) or self.value < 0:
             raise self.wrong("a whole number")
         return self.value
 
     def number(self) -> float:
+        """Return the node as a number; raise BadScript if it is none."""
         if isinstance(self.value, bool) or not isinstance(self.value, int | float):
             raise self.wrong("a number")
         return float(self.value)
 
     def moment(self) -> str:
+        """Return the node, a date with time or text, as text."""
         # YAML parses dates by their format.
         return self.value.isoformat() if isinstance(self.value, datetime) else self.text()
 
     def flag(self) -> bool:
+        """Return the node as a boolean; raise BadScript if it is none."""
         if not isinstance(self.value, bool):
             raise self.wrong("true or false")
         return self.value
 
     def true(self) -> None:
+        """Raise BadScript unless the node is true."""
         if self.value is not True:
             raise self.wrong("true")
 
     def one_of(self, *words: Option) -> Option:
+        """Return the node if it is one of these; raise BadScript if not."""
         for word in words:
             if self.value == word:
                 return word
         raise self.wrong(f"one of {', '.join(words)}")
 
     def items(self) -> list["YamlNode"]:
+        """Return the nodes of a list; raise BadScript if it is none."""
         if not _is_list(self.value):
             raise self.wrong("a list")
         return [YamlNode(value, f"{self.where}[{index}]") for index, value in enumerate(self.value)]
 
     def fields(self, required: tuple[str, ...] = (), optional: tuple[str, ...] = ()) -> dict[str, "YamlNode"]:
-        """Return the fields of a mapping that may have only these."""
+        """Return the fields of a mapping; raise BadScript if a required one is missing or one is unknown."""
         if not _is_mapping(self.value):
             raise self.wrong(f"a mapping with {', '.join(required or optional)}")
         for name in self.value:
@@ -153,10 +164,12 @@ def _is_mapping(value: object) -> TypeGuard[dict[object, object]]:
 
 
 def _flag(given: dict[str, YamlNode], name: str, *, default: bool = False) -> bool:
+    """Return a boolean field, or the default if it is missing."""
     return given[name].flag() if name in given else default
 
 
 def _turn(place: YamlNode) -> Turn:
+    """Return one turn of the script; a pattern is checked."""
     given = place.fields(required=("do",), optional=("match", "once"))
     match = given["match"].text() if "match" in given else ""
     turn = Turn(key=place.where, match=match, steps=_steps(given["do"]), once=_flag(given, "once"))
@@ -171,10 +184,12 @@ def _turn(place: YamlNode) -> Turn:
 
 
 def _steps(place: YamlNode) -> tuple[Step, ...]:
+    """Return the steps in a list."""
     return tuple(_step(each) for each in place.items())
 
 
 def _step(place: YamlNode) -> Step:
+    """Return one step, with exactly one action and its modifiers."""
     given = place.fields(optional=(*_ACTIONS, "once", "deaf"))
     names = [name for name in given if name in _ACTIONS]
     # `ask` beside another action requests permission for that action.
@@ -192,12 +207,14 @@ def _step(place: YamlNode) -> Step:
 
 
 def _deafened(action: Action, given: dict[str, YamlNode]) -> Action:
+    """Return a hang that may ignore cancellation; raise BadScript for any other action."""
     if not isinstance(action, Hang):
         raise given["deaf"].wrong("`deaf` only beside `hang`")
     return Hang(deaf=given["deaf"].flag())
 
 
 def _question(action: Action, given: dict[str, YamlNode]) -> str | None:
+    """Return the question of a tool call: None for no question, empty for the call's own title."""
     if "ask" not in given or isinstance(action, Ask):
         return None
     if not isinstance(action, ToolAction):
@@ -208,16 +225,19 @@ def _question(action: Action, given: dict[str, YamlNode]) -> str | None:
 
 
 def _write(place: YamlNode) -> Write:
+    """Return the action that writes a file."""
     given = place.fields(required=("path", "content"))
     return Write(given["path"].text(), given["content"].text())
 
 
 def _edit(place: YamlNode) -> Edit:
+    """Return the action that replaces a text in a file."""
     given = place.fields(required=("path", "find", "replace"))
     return Edit(given["path"].text(), given["find"].text(), given["replace"].text())
 
 
 def _todo_item(place: YamlNode) -> TodoItem:
+    """Return an entry of a to-do list."""
     given = place.fields(required=("content",), optional=("status", "priority"))
     return TodoItem(
         given["content"].text(),
@@ -227,6 +247,7 @@ def _todo_item(place: YamlNode) -> TodoItem:
 
 
 def _usage(place: YamlNode) -> Usage:
+    """Return the action that reports usage; fields that belong together are checked."""
     given = place.fields(optional=("used", "size", "cost", "input", "output", "cached", "model"))
     if ("used" in given) != ("size" in given) or ("cost" in given and "used" not in given):
         raise place.wrong("`used` and `size` together, and `cost` only beside them")
@@ -240,6 +261,7 @@ def _usage(place: YamlNode) -> Usage:
 
 
 def _tokens(given: Mapping[str, YamlNode]) -> Tokens:
+    """Return the tokens of a turn."""
     return Tokens(
         given["input"].whole(),
         given["output"].whole(),
@@ -249,17 +271,20 @@ def _tokens(given: Mapping[str, YamlNode]) -> Tokens:
 
 
 def _compact(place: YamlNode) -> Compact:
+    """Return the action that reports a compaction."""
     given = place.fields(required=("before", "after"))
     return Compact(given["before"].whole(), given["after"].whole())
 
 
 def _client_read(place: YamlNode) -> ClientRead:
+    """Return the action that reads a file through the client."""
     given = place.fields(required=("path",), optional=("line", "limit"))
     line, limit = (given[name].whole() if name in given else None for name in ("line", "limit"))
     return ClientRead(given["path"].text(), line, limit)
 
 
 def _client_write(place: YamlNode) -> ClientWrite:
+    """Return the action that writes a file through the client."""
     given = place.fields(required=("path", "content"))
     return ClientWrite(given["path"].text(), given["content"].text())
 
@@ -277,6 +302,7 @@ _FAILURES = {
 
 
 def _fail(place: YamlNode) -> Fail:
+    """Return the action that fails the turn, with a message or a known kind."""
     if isinstance(place.value, str):
         return Fail(place.text())
     given = place.fields(required=("kind",), optional=("reset",))
@@ -287,12 +313,14 @@ def _fail(place: YamlNode) -> Fail:
 
 
 def _ask(place: YamlNode) -> Ask:
+    """Return the action that asks a question, with the steps for each answer."""
     given = place.fields(required=("title",), optional=("then", "otherwise"))
     then, otherwise = (_steps(given[name]) if name in given else () for name in ("then", "otherwise"))
     return Ask(given["title"].text(), then, otherwise)
 
 
 def _crash(place: YamlNode) -> Crash:
+    """Return the action that crashes now, or before or after the effect of a step."""
     if place.value is True:
         return Crash("now")
     given = place.fields(required=("when", "of"))
@@ -300,11 +328,14 @@ def _crash(place: YamlNode) -> Crash:
 
 
 def _stream(place: YamlNode) -> Stream:
+    """Return the action that sends a text in several pieces."""
     given = place.fields(required=("text", "chunks"))
     return Stream(given["text"].text(), given["chunks"].whole())
 
 
 def _if_true(action: Action) -> Callable[[YamlNode], Action]:
+    """Return a parser that accepts only true, and returns this action."""
+
     def parse(place: YamlNode) -> Action:
         place.true()
         return action
@@ -355,11 +386,13 @@ _MISHAPS: dict[str, Callable[[YamlNode], Any]] = {
 
 
 def _opening(place: YamlNode) -> Opening:
+    """Return the failures of an opening."""
     given = place.fields(optional=tuple(_MISHAPS))
     return Opening(**{name: _MISHAPS[name](value) for name, value in given.items()})
 
 
 def _loading(place: YamlNode) -> Loading:
+    """Return the failures and options of loading a conversation."""
     parsers: dict[str, Callable[[YamlNode], Any]] = {
         **_MISHAPS,
         "replay": YamlNode.flag,
@@ -371,15 +404,18 @@ def _loading(place: YamlNode) -> Loading:
 
 
 def _other_id(place: YamlNode) -> str:
+    """Return where a wrong token is sent: in the answer (also for true), or in the updates."""
     return "answer" if place.value is True else place.one_of("answer", "updates")
 
 
 def _advertised(place: YamlNode) -> Advertised:
+    """Return the capabilities that the agent declares."""
     given = place.fields(optional=tuple(each.name for each in fields(Advertised)))
     return Advertised(**{name: value.flag() for name, value in given.items()})
 
 
 def _words(place: YamlNode) -> tuple[str, ...]:
+    """Return the texts in a list."""
     return tuple(each.text() for each in place.items())
 
 

@@ -66,8 +66,10 @@ _MODULES: Mapping[DialectName, ModuleType] = {
 
 
 def endpoint_at(path: str) -> Endpoint | None:
+    """Return the endpoint at this path, or None."""
     return next((door for door in ENDPOINTS if door.path.search(path)), None)
 
 
 def dialect(name: DialectName) -> Dialect:
+    """Return the module that speaks this dialect."""
     return cast(Any, _MODULES[name])

@@ -8,7 +8,7 @@ from segue.testing.model.exchange import JsonObject, Message, ModelError, ModelR
 
 
 def read(body: JsonObject, path: str) -> ModelRequest:
-    """Parse a request."""
+    """Parse a request of Anthropic's messages API."""
     system = text_of(body.get("system"))
     messages = [Message(role="system", text=system)] if system else []
     wanted = table(table(body.get("output_config")).get("format") or body.get("output_format"))
@@ -22,7 +22,7 @@ def read(body: JsonObject, path: str) -> ModelRequest:
 
 
 def _messages(message: JsonObject) -> Iterator[Message]:
-    """Split a message that contains tool results and a new prompt, as after an interrupted tool."""
+    """Yield a message, split in two if it contains tool results and a new prompt, as after an interrupted tool."""
     parts = objects(message.get("content"))
     texts = [part for part in parts if part.get("type") == "text" and not str(part.get("text")).startswith(_REMINDER)]
     if texts and any(part.get("type") == "tool_result" for part in parts):
@@ -33,6 +33,7 @@ def _messages(message: JsonObject) -> Iterator[Message]:
 
 
 def _message(message: JsonObject) -> Message:
+    """Return one message with its calls and results."""
     content, parts = message.get("content"), objects(message.get("content"))
     results = tuple(
         ToolResult(id=str(part.get("tool_use_id")), text=as_text(part.get("content") or ""))
@@ -49,10 +50,12 @@ def _message(message: JsonObject) -> Message:
 
 
 def whole(reply: ModelReply) -> JsonObject:
+    """Return an answer as one document."""
     return {**_head(reply), "content": _blocks(reply), "stop_reason": _stop(reply), "usage": _usage(reply)}
 
 
 def pieces(reply: ModelReply) -> Iterator[JsonObject]:
+    """Yield an answer as the events of a stream."""
     yield {"type": "message_start", "message": _head(reply)}
     for index, block in enumerate(_blocks(reply)):
         yield from _block(index, block)
@@ -62,6 +65,7 @@ def pieces(reply: ModelReply) -> Iterator[JsonObject]:
 
 
 def _block(index: int, block: JsonObject) -> Iterator[JsonObject]:
+    """Yield the events of one content block."""
     empty: JsonObject
     if block["type"] == "text":
         empty = {**block, "text": ""}
@@ -76,6 +80,7 @@ def _block(index: int, block: JsonObject) -> Iterator[JsonObject]:
 
 
 def _head(reply: ModelReply) -> JsonObject:
+    """Return an answer without its content."""
     return {
         "id": new_id("msg_"),
         "type": "message",
@@ -89,6 +94,7 @@ def _head(reply: ModelReply) -> JsonObject:
 
 
 def _blocks(reply: ModelReply) -> list[JsonObject]:
+    """Return the text and the calls of an answer as content blocks."""
     text: list[JsonObject] = [{"type": "text", "text": reply.text}] if reply.text else []
     return text + [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in reply.calls
@@ -96,10 +102,12 @@ def _blocks(reply: ModelReply) -> list[JsonObject]:
 
 
 def _stop(reply: ModelReply) -> str:
+    """Return the stop reason of an answer."""
     return "tool_use" if reply.calls else "end_turn"
 
 
 def _usage(reply: ModelReply) -> JsonObject:
+    """Return the tokens of an answer; cached ones are counted apart from input."""
     return {
         "input_tokens": reply.input_tokens - reply.cached_tokens,
         "cache_creation_input_tokens": 0,
@@ -120,6 +128,7 @@ _TYPES = {
 
 
 def trouble(trouble: ModelError) -> tuple[int, JsonObject, dict[str, str]]:
+    """Return the status, body and headers of an error."""
     status = 529 if trouble.kind == "overloaded" else trouble.status
     headers: dict[str, str] = {}
     if trouble.reset:
@@ -130,4 +139,5 @@ def trouble(trouble: ModelError) -> tuple[int, JsonObject, dict[str, str]]:
 
 
 def counted(tokens: int) -> JsonObject:
+    """Return the answer to a request to count tokens."""
     return {"input_tokens": tokens}

@@ -16,7 +16,7 @@ _DONE, _CALLS = 1, 3
 
 
 def read(body: JsonObject, path: str) -> ModelRequest:
-    """Parse a request."""
+    """Parse a request of Augment's chat API, with the earlier exchanges that it carries."""
     guidelines = str(body.get("user_guidelines") or "")
     messages = [Message(role="system", text=guidelines)] if guidelines else []
     for exchange in objects(body.get("chat_history")):
@@ -31,6 +31,7 @@ def read(body: JsonObject, path: str) -> ModelRequest:
 
 
 def _schema(tool: JsonObject) -> JsonObject:
+    """Return the schema of a tool's parameters; empty if it is unreadable."""
     return table(arguments(str(tool.get("input_schema_json") or "")))
 
 
@@ -49,6 +50,7 @@ def _given(nodes: object, text: object) -> Iterator[Message]:
 
 
 def _answered(exchange: JsonObject) -> Message:
+    """Return the model's message in an earlier exchange."""
     nodes = objects(exchange.get("response_nodes"))
     said = "".join(str(node.get("content")) for node in nodes if node.get("type") == _SAID)
     calls = tuple(
@@ -64,10 +66,12 @@ def _answered(exchange: JsonObject) -> Message:
 
 
 def whole(reply: ModelReply) -> JsonObject:
+    """Return an answer as one document."""
     return {"text": reply.text, "nodes": list(_nodes(reply)), "stop_reason": _CALLS if reply.calls else _DONE}
 
 
 def pieces(reply: ModelReply) -> Iterator[JsonObject]:
+    """Yield an answer as the lines of a stream."""
     for each in chunks(reply.text):
         yield {"text": each}
     for node in _nodes(reply):
@@ -76,6 +80,7 @@ def pieces(reply: ModelReply) -> Iterator[JsonObject]:
 
 
 def _nodes(reply: ModelReply) -> Iterator[JsonObject]:
+    """Yield the text and the calls of an answer as nodes."""
     if reply.text:
         yield {"id": 0, "type": _SAID, "content": reply.text}
     for number, call in enumerate(reply.calls, 1):
@@ -84,8 +89,10 @@ def _nodes(reply: ModelReply) -> Iterator[JsonObject]:
 
 
 def trouble(trouble: ModelError) -> tuple[int, JsonObject, dict[str, str]]:
+    """Return the status, body and headers of an error."""
     return trouble.status, {"error": trouble.message}, {}
 
 
 def counted(tokens: int) -> JsonObject:
+    """Return the answer to a request to count tokens."""
     return {"tokens": tokens}

@@ -12,6 +12,7 @@ _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "assistant
 
 
 def read(body: JsonObject, path: str) -> ModelRequest:
+    """Parse a request of OpenAI's chat completions API."""
     wanted = table(table(body.get("response_format")).get("json_schema"))
     functions = [table(tool.get("function")) or tool for tool in objects(body.get("tools"))]
     return ModelRequest(
@@ -24,6 +25,7 @@ def read(body: JsonObject, path: str) -> ModelRequest:
 
 
 def _message(message: JsonObject) -> Message:
+    """Return one message with its calls or its result."""
     role = str(message.get("role", "user"))
     content = message.get("content")
     if role == "tool":
@@ -41,6 +43,7 @@ def _message(message: JsonObject) -> Message:
 
 
 def whole(reply: ModelReply) -> JsonObject:
+    """Return an answer as one document."""
     message: JsonObject = {"role": "assistant", "content": reply.text or None}
     if reply.calls:
         message["tool_calls"] = [_call(index, call) for index, call in enumerate(reply.calls)]
@@ -66,19 +69,23 @@ def pieces(reply: ModelReply) -> Iterator[JsonObject | str]:
 
 
 def _head(reply: ModelReply, kind: str) -> JsonObject:
+    """Return the common fields of an answer or a chunk."""
     return {"id": new_id("chatcmpl-"), "object": kind, "created": 0, "model": reply.model}
 
 
 def _call(index: int, call: ToolCall) -> JsonObject:
+    """Return a call in the dialect's form."""
     function = {"name": call.name, "arguments": in_json(call.arguments)}
     return {"index": index, "id": call.id, "type": "function", "function": function}
 
 
 def _finish(reply: ModelReply) -> str:
+    """Return the finish reason of an answer."""
     return "tool_calls" if reply.calls else "stop"
 
 
 def _usage(reply: ModelReply) -> JsonObject:
+    """Return the tokens of an answer; cached ones are part of the prompt's."""
     return {
         "prompt_tokens": reply.input_tokens,
         "completion_tokens": reply.output_tokens,
@@ -88,4 +95,5 @@ def _usage(reply: ModelReply) -> JsonObject:
 
 
 def counted(tokens: int) -> JsonObject:
+    """Return the answer to a request to count tokens."""
     return {"tokens": tokens}

@@ -7,7 +7,7 @@ from segue.testing.model.exchange import JsonObject, Message, ModelError, ModelR
 
 
 def read(body: JsonObject, path: str) -> ModelRequest:
-    """Parse a request."""
+    """Parse a request of Gemini's API; the path names the model."""
     system = text_of(table(body.get("systemInstruction")).get("parts"))
     messages = [Message(role="system", text=system)] if system else []
     configuration = table(body.get("generationConfig"))
@@ -24,12 +24,13 @@ def read(body: JsonObject, path: str) -> ModelRequest:
 
 
 def _schema(function: JsonObject) -> JsonObject:
-    """Find a value by its name in camel case or snake case: Google's library sends the latter."""
+    """Return the schema of a function's parameters, whose name is in camel or snake case; empty if there is none."""
     keys = ("parametersJsonSchema", "parameters_json_schema", "parameters")
     return table(next((function[key] for key in keys if function.get(key)), None))
 
 
 def _message(content: JsonObject) -> Message:
+    """Return one content with its calls and results."""
     parts = objects(content.get("parts"))
     results = tuple(
         ToolResult(
@@ -51,11 +52,13 @@ def _message(content: JsonObject) -> Message:
 
 
 def whole(reply: ModelReply) -> JsonObject:
+    """Return an answer as one document."""
     said: list[JsonObject] = [{"text": reply.text}] if reply.text else []
     return _answer(reply, said + _calls(reply), ended=True, identity=new_id(""))
 
 
 def pieces(reply: ModelReply) -> Iterator[JsonObject]:
+    """Yield an answer as the documents of a stream."""
     identity = new_id("")
     parts: list[list[JsonObject]] = [[{"text": each}] for each in chunks(reply.text)]
     if calls := _calls(reply):
@@ -65,10 +68,12 @@ def pieces(reply: ModelReply) -> Iterator[JsonObject]:
 
 
 def _calls(reply: ModelReply) -> list[JsonObject]:
+    """Return the calls of an answer in the dialect's form."""
     return [{"functionCall": {"id": call.id, "name": call.name, "args": call.arguments}} for call in reply.calls]
 
 
 def _answer(reply: ModelReply, parts: list[JsonObject], *, ended: bool, identity: str) -> JsonObject:
+    """Return a document with these parts; the last one (`ended`) has finish reason and tokens."""
     candidate: JsonObject = {"content": {"role": "model", "parts": parts}, "index": 0}
     answer: JsonObject = {"candidates": [candidate], "modelVersion": reply.model, "responseId": identity}
     if ended:
@@ -86,6 +91,7 @@ _STATUSES = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 429: "RESOURCE_EXH
 
 
 def trouble(trouble: ModelError) -> tuple[int, JsonObject, dict[str, str]]:
+    """Return the status, body and headers of an error; a delay is in its details."""
     details: list[JsonObject] = []
     if trouble.retry_after is not None:
         kind = "type.googleapis.com/google.rpc.RetryInfo"
@@ -96,4 +102,5 @@ def trouble(trouble: ModelError) -> tuple[int, JsonObject, dict[str, str]]:
 
 
 def counted(tokens: int) -> JsonObject:
+    """Return the answer to a request to count tokens."""
     return {"totalTokens": tokens}

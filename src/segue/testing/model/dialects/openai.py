@@ -14,6 +14,7 @@ _CODES = {
 
 
 def trouble(trouble: ModelError) -> tuple[int, JsonObject, dict[str, str]]:
+    """Return the status, body and headers of an error."""
     code = _CODES.get(trouble.kind, "invalid_request_error")
     error: JsonObject = {"message": trouble.message, "type": code, "param": None, "code": code}
     if trouble.reset:

@@ -11,11 +11,12 @@ _PIECE = 24
 
 
 def new_id(prefix: str) -> str:
+    """Return a random id with this prefix."""
     return f"{prefix}{uuid4().hex[:20]}"
 
 
 def objects(value: object) -> list[JsonObject]:
-    """Return the objects of a list; nothing for other values."""
+    """Return the objects in a list; an empty list for other values."""
     if not isinstance(value, list):
         return []
     return [cast(JsonObject, each) for each in cast("list[object]", value) if isinstance(each, dict)]
@@ -39,7 +40,7 @@ def as_text(value: object) -> str:
 
 
 def arguments(text: str) -> JsonObject | str:
-    """Parse the arguments of a call; return invalid JSON unchanged."""
+    """Return the object in a call's arguments; text that is no JSON object as it is."""
     try:
         value: object = json.loads(text)
     except ValueError:
@@ -48,9 +49,11 @@ def arguments(text: str) -> JsonObject | str:
 
 
 def in_json(value: Mapping[str, Any] | str) -> str:
+    """Return a value as JSON; text as it is."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
 def chunks(text: str) -> Iterator[str]:
+    """Yield a text in short pieces."""
     for start in range(0, len(text), _PIECE):
         yield text[start : start + _PIECE]

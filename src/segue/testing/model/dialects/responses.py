@@ -11,7 +11,7 @@ __all__ = ["counted", "pieces", "read", "trouble", "whole"]
 
 
 def read(body: JsonObject, path: str) -> ModelRequest:
-    """Parse a request."""
+    """Parse a request of OpenAI's responses API."""
     given = body.get("input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else objects(given)
     instructions = [Message(role="system", text=str(body["instructions"]))] if body.get("instructions") else []
@@ -27,10 +27,12 @@ def read(body: JsonObject, path: str) -> ModelRequest:
 
 
 def _tool(tool: JsonObject) -> tuple[str, JsonObject]:
+    """Return the name and the schema of a tool; one without a name has its type as name."""
     return str(tool.get("name") or tool.get("type")), table(tool.get("parameters"))
 
 
 def _message(item: JsonObject) -> Message | None:
+    """Return the message that an item is; None for other kinds of items."""
     match item.get("type", "message"):
         case "message":
             role = item.get("role", "user")
@@ -47,15 +49,18 @@ def _message(item: JsonObject) -> Message | None:
 
 
 def _calling(item: JsonObject, given: JsonObject | str) -> Message:
+    """Return the message that contains one call."""
     call = ToolCall(id=str(item.get("call_id")), name=str(item.get("name")), arguments=given)
     return Message(role="assistant", calls=(call,))
 
 
 def whole(reply: ModelReply) -> JsonObject:
+    """Return an answer as one document."""
     return _response(reply, new_id("resp_"), _items(reply))
 
 
 def pieces(reply: ModelReply) -> Iterator[JsonObject]:
+    """Yield an answer as the events of a stream."""
     number = count()
     identity, items = new_id("resp_"), _items(reply)
     begun = _response(reply, identity, []) | {"status": "in_progress", "usage": None}
@@ -68,6 +73,7 @@ def pieces(reply: ModelReply) -> Iterator[JsonObject]:
 
 
 def _item(item: JsonObject) -> Iterator[JsonObject]:
+    """Yield the events of one output item."""
     place = {"item_id": item["id"]}
     match item["type"]:
         case "message":
@@ -85,6 +91,7 @@ def _item(item: JsonObject) -> Iterator[JsonObject]:
 
 
 def _text(place: JsonObject, part: JsonObject) -> Iterator[JsonObject]:
+    """Yield the events of one text."""
     yield {"type": "response.content_part.added", **place, "part": {**part, "text": ""}}
     for each in chunks(part["text"]):
         yield {"type": "response.output_text.delta", **place, "delta": each}
@@ -93,6 +100,7 @@ def _text(place: JsonObject, part: JsonObject) -> Iterator[JsonObject]:
 
 
 def _items(reply: ModelReply) -> list[JsonObject]:
+    """Return the text and the calls of an answer as output items."""
     items: list[JsonObject] = []
     if reply.text:
         part: JsonObject = {"type": "output_text", "text": reply.text, "annotations": []}
@@ -109,6 +117,7 @@ def _items(reply: ModelReply) -> list[JsonObject]:
 
 
 def _called(call: ToolCall) -> JsonObject:
+    """Return a call as an output item; text arguments make it a custom call."""
     common = {"call_id": call.id, "name": call.name, "status": "completed"}
     if isinstance(call.arguments, str):
         return {"type": "custom_tool_call", "id": new_id("ctc_"), **common, "input": call.arguments}
@@ -116,6 +125,7 @@ def _called(call: ToolCall) -> JsonObject:
 
 
 def _response(reply: ModelReply, identity: str, items: list[JsonObject]) -> JsonObject:
+    """Return the document of an answer with these items."""
     return {
         "id": identity,
         "object": "response",
@@ -139,4 +149,5 @@ def _response(reply: ModelReply, identity: str, items: list[JsonObject]) -> Json
 
 
 def counted(tokens: int) -> JsonObject:
+    """Return the answer to a request to count tokens."""
     return {"object": "response.input_tokens", "input_tokens": tokens}

@@ -144,7 +144,7 @@ class PromptWrites:
             self._workflow.connection.execute(insert(t.pictures), {**row, "data": data})
 
     def take(self, message: PromptRow, session_id: SessionId, run: int) -> PromptQueued:
-        """Assign a waiting message to this run, as its next prompt, and return the event with its text."""
+        """Assign a waiting message to this session and run, and return the event with its text."""
         self._update(message.id, session_id=session_id, run=run)
         return self.queued(message.id)
 

@@ -96,7 +96,7 @@ def _called(event: e.ToolCalled) -> Words:
 
 
 def _finished(event: e.ToolFinished) -> Words:
-    """Yield a tool's output, shortened, as an error if the call failed."""
+    """Yield exactly one pair: the kind (error if the call failed) and the shortened output, which may be empty."""
     yield "error" if event.status == "failed" else "output", _cut(event.output)
 
 

@@ -101,8 +101,10 @@ def _session(store: MemoryStore, name: str, limit: int, now: datetime) -> list[F
 
 
 def _event(store: MemoryStore, name: str, limit: int, now: datetime) -> list[Found] | None:
-    """Return the clippings of the event `slug#12`; None if the name is none of an event, an error if that event is
-    missing or has no text."""
+    """Return the clippings of the event `slug#12`; None if the name has another form or the workflow is unknown.
+
+    Raise if the event is missing or has no text.
+    """
     if (match := _EVENT.fullmatch(name)) is None:
         return None
     try:

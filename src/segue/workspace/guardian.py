@@ -156,7 +156,7 @@ class Guard:
         return self.code is None and (deadline is None or time.monotonic() < deadline)
 
     def _members(self) -> set[int]:
-        """Return the living descendants, orphans that were seen earlier included, and remember them."""
+        """Return the living descendants of this guardian and of the members that it knows, and remember them."""
         table = process_table()
         known = {pid for pid, started in self._seen.items() if pid in table and table[pid].started == started}
         members = {pid for pid in known | below({os.getpid(), *known}, table) if not table[pid].ended}

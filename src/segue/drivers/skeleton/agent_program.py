@@ -228,7 +228,10 @@ Starter = Callable[[Wire, Parameters], AbstractAsyncContextManager[AgentProgram[
 async def serve(
     pipes: Pipes, received: bytes, client: Parameters, introduce: Callable[[], Payload], start: Starter
 ) -> None:
-    """Handle the client's messages until its end of the pipe is closed; `received` was read before."""
+    """Start the agent program once with `start`, then handle the client's messages until its end of the pipe is closed.
+
+    `received` was read before; `introduce` makes the answer to `initialize`.
+    """
 
     async def initialize(_: Parameters) -> Payload:
         return introduce()

@@ -23,12 +23,16 @@ turns:
 """
 
 
+async def pause_between_tasks(theatre: Theatre) -> None:
+    await theatre.begin_until(e.ToolFinished, SCRIPT)
+    await theatre.pause("build-it", "lunch")
+    await theatre.go_until("build-it", "paused")
+
+
 @pytest.fixture
 async def between(opened: Theatre) -> Theatre:
     """Workflow `build-it` that is paused between its two tasks, without an agent."""
-    await opened.begin_until(e.ToolFinished, SCRIPT)
-    await opened.pause("build-it", "lunch")
-    await opened.go_until("build-it", "paused")
+    await pause_between_tasks(opened)
     return opened
 
 
@@ -70,13 +74,14 @@ async def test_the_same_agent_may_begin_anew_with_a_context(between: Theatre) ->
     await hand_over(between, "rehearsal", Way.CONTEXT)
 
 
-async def test_tools_go_along_and_the_model_of_the_other_does_not(between: Theatre) -> None:
+async def test_tools_go_along_and_the_model_of_the_other_does_not(opened: Theatre) -> None:
     tools = McpServer(name="tools", command=("cat",))
-    between.choices = Choices(mcp_servers=(tools,))
-    await hand_over(between)
-    row = await between.services.journal.workflows.get("build-it")
+    opened.choices = Choices(mcp_servers=(tools,))
+    await pause_between_tasks(opened)
+    await hand_over(opened)
+    row = await opened.services.journal.workflows.get("build-it")
     assert decode(Choices, row.choices) == Choices(mcp_servers=(tools,))
-    *_, created = await between.events("build-it", e.SessionCreated)
+    *_, created = await opened.events("build-it", e.SessionCreated)
     assert created.choices == Choices(mcp_servers=(tools,))
 
 

@@ -1,4 +1,4 @@
-"""A person's word that a workflow waits for: whose question it answers, and what follows from it."""
+"""Answers of people to what a workflow waits for: a permission request, a plan, or a task."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -28,11 +28,11 @@ log = logging.getLogger("segue")
 
 W = WorkflowStatus
 Reply = Callable[[WorkflowRow, Answer], Awaitable[Answered | None]]
-"""Answers one kind of question; None where there is none of its kind."""
+"""Function that answers one kind of question; it returns None if none of its kind is open."""
 
 
 class Answering:
-    """What an agent waits for comes before what the workflow waits for."""
+    """Service that answers what waits in a workflow: a permission request first, then the plan, then a task."""
 
     def __init__(self, services: RuntimeServices, resuming: Resuming) -> None:
         self._services = services
@@ -123,7 +123,8 @@ def _status(answer: Answer) -> Literal["approved", "rejected"]:
 
 
 def _word_on(state: WorkflowState, proposed: Plan, answer: Answer) -> PlanAdopted | PlanRejected:
-    """Everything that can be refused is refused here, before anything is written."""
+    """Return the event that this answer to the proposed plan writes: PlanAdopted or PlanRejected; raise BadInput for a
+    rejection without a reason."""
     if not answer.allow and not answer.reason.strip():
         raise BadInput("A plan is rejected with a reason.", hint="Say what is wrong with it: segue reject 'REASON'.")
     if not answer.allow:
@@ -136,7 +137,8 @@ def _word_on(state: WorkflowState, proposed: Plan, answer: Answer) -> PlanAdopte
 
 
 async def announce(services: RuntimeServices) -> None:
-    """At start: what waits for a person's word waits on, and is said again."""
+    """Append ApprovalAwaited for each blocked or reviewed workflow with an open question, and log a warning; called at
+    server start."""
     for row in await services.journal.workflows.all([W.BLOCKED, W.REVIEW]):
         question = open_question(await services.journal.state(row.id))
         if question:

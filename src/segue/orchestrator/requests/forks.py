@@ -1,7 +1,7 @@
-"""Going on from a checkpoint in a workflow and a worktree of its own; the original does not move.
+"""Fork of a workflow: a new one that goes on from a checkpoint in its own worktree; the original does not change.
 
-The new workflow is written down first, then its files are made: whoever dies in between leaves a pending workflow that
-knows where its files come from, and `segue resume` makes them before anything else.
+The new workflow is written first, then its files are made. A server that dies in between leaves a pending workflow that
+knows the source of its files, and `segue resume` makes them before anything else.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -35,11 +35,12 @@ from segue.workspace.worktrees import ensure_worktree, run_setup
 
 FreeSlug = Callable[[str, Path], Awaitable[str]]
 LONGEST_NAME = 43
-"""Characters of the original's name that the fork's begins with."""
+"""Highest number of characters of the original's name that the fork's name begins with."""
 
 
 async def fork(services: RuntimeServices, session_id: str, request: ForkRequest, free_slug: FreeSlug) -> Forked:
-    """Prepare the new workflow; it is paused, and starts when somebody resumes it."""
+    """Create a workflow at the named snapshot, else the session's last one, with its files in a new worktree; leave it
+    paused, with no agent started."""
     session = await services.journal.sessions.get(session_id)
     row = await services.journal.workflows.get(session.workflow_id)
     at = await target(services, row, request.snapshot or await _last_of(services, row, session))
@@ -80,7 +81,8 @@ async def fork(services: RuntimeServices, session_id: str, request: ForkRequest,
 
 
 async def _last_of(services: RuntimeServices, row: WorkflowRow, session: SessionRow) -> str:
-    """Where the work stands; for a session that was followed by another, the last snapshot of it."""
+    """Return the id of the workflow's last snapshot, or, for a session that another followed, of that session's newest
+    one; raise CheckpointNotFound if there is none."""
     if session.number == row.session_count:
         found = (await services.journal.state(row.id)).last_snapshot
     else:
@@ -105,7 +107,8 @@ def _origin(workflow_id: WorkflowId, at: Target) -> Origin:
 
 
 async def prepare(services: RuntimeServices, row: WorkflowRow, environment: Mapping[str, str]) -> None:
-    """Make the worktree of a fork, with the files of the checkpoint, and leave the workflow paused there."""
+    """Make the worktree of a fork with the checkpoint's files, and pause the workflow with a snapshot, unless it is no
+    longer pending."""
     state = await services.journal.state(row.id)
     origin = state.forked_from
     assert origin is not None and state.current_session is not None, "a fork is created with both"
@@ -139,7 +142,7 @@ async def prepare(services: RuntimeServices, row: WorkflowRow, environment: Mapp
 
 
 async def _fill(services: RuntimeServices, row: WorkflowRow, commit: str, environment: Mapping[str, str]) -> None:
-    """The files of the checkpoint, and what the setup command adds to those that no checkpoint holds."""
+    """Restore the checkpoint's files in the worktree; if there is a setup command, run it and restore them again."""
     path, rules = Path(row.worktree), services.rules
     await restore(path, commit)
     if (setup := rules.setup_for(decode(Choices, row.choices))) is not None:
@@ -149,7 +152,8 @@ async def _fill(services: RuntimeServices, row: WorkflowRow, commit: str, enviro
 
 
 def _as_it_stood(state: WorkflowState, checkpoint: Checkpoint) -> WorkflowState:
-    """With what the original's checkpoint says of an interruption."""
+    """Return the state with the checkpoint's open calls and its current task in progress; unchanged if the checkpoint
+    is clean."""
     session_id, task = state.current_session, checkpoint.current_task
     if checkpoint.clean_boundary or session_id is None:
         return state

@@ -1,8 +1,8 @@
-"""A session that Segue never ran becomes a workflow: paused, with all that was said in its journal.
+"""Import of an agent's session file as a paused workflow, with the whole conversation in its journal.
 
-The agent's file is read once, up to where it reached when it was opened, and never written. Everything is committed
-in one transaction, and the same content is imported once: whoever asks again gets the workflow that is there. A file
-that has grown since adds what is new, as long as nobody has gone on with the workflow.
+The agent's file is read once, up to its size when it was opened, and never written. Everything is committed in one
+transaction, and the same content is imported once: a second request gets the existing workflow. A file that has grown
+since adds its new events, as long as the workflow has not gone on.
 """
 
 import hashlib
@@ -43,16 +43,16 @@ FreeSlug = Callable[[str, Path], Awaitable[str]]
 Status = Literal["imported", "extended", "already_imported"]
 
 AGENTS = {"claude-code": "claude", "codex": "codex"}
-"""The agents that go on with each kind of file."""
+"""Agent that continues each format of session file."""
 LARGEST = 300 * 1024 * 1024
-"""Bytes of a file: a larger one would keep everybody else from writing for too long."""
+"""Highest size of a session file, in bytes; a larger one would block all other writers for too long."""
 AT_ONCE = 500
-"""Events that are written in one go."""
+"""Events that one append writes."""
 LONGEST_TITLE = 80
 LONGEST_REQUEST = 6_000
 TOKEN = re.compile(r"[\w.:-]{1,200}")
 SPOKEN = (e.UserSpoke, e.AgentMessage, e.AgentThought, e.ToolCalled, e.ToolProgressed, e.ToolFinished)
-"""What tells whether a turn was over."""
+"""Events by which a conversation's last turn counts as complete or not."""
 GO_ON = "Go on where the conversation stopped. What the user said last counts more than what was asked first."
 
 
@@ -61,7 +61,7 @@ GO_ON = "Go on where the conversation stopped. What the user said last counts mo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """A session file, as far as it reached when it was opened."""
+    """Content of a session file, as far as it reached when it was opened."""
 
     file: Path
     agent: str
@@ -70,7 +70,7 @@ class Heard:
     began: str
     ended: str
     session: SessionState
-    """The session as these events leave it."""
+    """State of the session after these events."""
 
     @property
     def directory(self) -> str:
@@ -91,7 +91,8 @@ class Heard:
 
     @property
     def clean(self) -> bool:
-        """Whether the agent had the last word, and nothing was left open."""
+        """Return True if the conversation ends with a message of the agent, no call is open, and the file's last line
+        is complete."""
         last = next((event for event in reversed(self.events) if isinstance(event, SPOKEN)), None)
         return isinstance(last, e.AgentMessage) and not self.session.calls and not self.tally.torn
 
@@ -115,7 +116,8 @@ class Heard:
 
 
 def hear(file: Path) -> Heard:
-    """Read a session file to its end."""
+    """Read a session file to its end and return its content; raise NotASession if it is unreadable or has no
+    conversation."""
     _refuse_unreadable(file)
     recording = read(file)
     events: list[e.Event] = []
@@ -194,7 +196,7 @@ async def import_session(services: RuntimeServices, request: ImportRequest, free
         created = await _create(services, heard, request.repository, free_slug)
         return await _answer(services, created, heard, "imported")
     except SegueError:
-        # Somebody may have imported the same content just now.
+        # Another request may have imported the same content just now.
         if (known := await _known(services, heard)) is None:
             raise
         return await _answer(services, known, heard, "already_imported")
@@ -242,12 +244,12 @@ async def _answer(services: RuntimeServices, workflow_id: WorkflowId, heard: Hea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the work goes on."""
+    """Checkout in which an imported workflow goes on."""
 
     worktree: Path
     git: GitState
     own: bool
-    """Whether the agent worked just there: it looks for its conversations by directory."""
+    """Flag that the agent worked in exactly this directory; it looks up its conversations by directory."""
 
 
 async def _place(heard: Heard, repository: Path | None) -> Place:
@@ -316,13 +318,13 @@ async def _refuse_if_taken(services: RuntimeServices, worktree: Path) -> None:
 
 
 def _state(heard: Heard, session_id: SessionId, plan: Plan | None) -> WorkflowState:
-    """What a snapshot is made from, known before the lock is taken."""
+    """Build the state that the import's snapshot is made from, before the transaction begins."""
     sessions = {session_id: heard.session}
     return WorkflowState(seq=Seq(len(heard.events)), plan=plan, sessions=sessions, current_session=session_id)
 
 
 def _tell(t: Transaction, session_id: SessionId, events: Sequence[e.Event]) -> None:
-    """Append the events to the session's journal, some at a time."""
+    """Append the events to the session's journal, at most AT_ONCE in one append."""
     for start in range(0, len(events), AT_ONCE):
         t.append(*events[start : start + AT_ONCE], session_id=session_id)
 
@@ -348,7 +350,8 @@ def _issue(heard: Heard) -> Issue:
 
 
 def _title(request: str) -> str:
-    """The first line that has words, cut between two of them."""
+    """Return the first line with a letter or digit, without heading marks, shortened between two tokens; empty if there
+    is none."""
     lines = ("".join(c if c.isprintable() else " " for c in line) for line in request.splitlines())
     first = next((line for line in lines if re.search(r"\w", line)), "")
     words = " ".join(first.lstrip("#").split())
@@ -362,7 +365,8 @@ def _title(request: str) -> str:
 
 
 async def _extend(services: RuntimeServices, row: WorkflowRow, heard: Heard) -> None:
-    """What the file has to say beyond what was imported of it."""
+    """Append the file's events since the last import, with a new snapshot; raise WrongState if the file does not begin
+    with the imported content or the workflow has gone on."""
     before = await _imported_before(services, row)
     if not await run_sync(_begins_with, heard.file, before.size, before.sha256):
         raise WrongState(

@@ -1,7 +1,7 @@
-"""The one way in for every agent that is brought back, whoever asks.
+"""Launch of a workflow's agent, for every request: begin the next run, or join the open one.
 
-It holds the workflow's lock from the look at what there is to the run that follows from it. So two that ask at once
-make one launch, and the second gets the first one's answer.
+The workflow's lock is held from reading the present state to writing the run that follows from it. So two requests at
+the same moment make one launch, and the second gets the first one's answer.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -77,36 +77,36 @@ T = TypeVar("T")
 W = WorkflowStatus
 
 FILES_WITHIN = 30.0
-"""Seconds that whoever decides about a workflow waits until its files are in place."""
+"""Seconds that a request waits until the workflow's files are in place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """What is wanted, and with whose variables."""
+    """Request to launch a workflow's agent, with the caller's environment variables."""
 
     purpose: Purpose
     environment: Mapping[str, str]
     way: Way | None = None
     agent: AgentConfiguration
     choices: Choices | None = None
-    """What is chosen for an agent that takes over from another; None keeps what was chosen before."""
+    """Choices for an agent that takes over from another; None keeps the present ones."""
     back: TakenBack | None = None
-    """The files were taken back for this; what is left is to write it down."""
+    """Rewind whose files are restored already; the launch writes its event."""
     due: datetime | None = None
-    """The retry that this is; it is made only while it stands scheduled for then."""
+    """Time of the retry that this launch is; it is refused unless the retry is still scheduled for then."""
     word: Callable[[Transaction], None] | None = None
-    """Writes down what somebody said and the work waited for; it is not said without the run that follows from it."""
+    """Function that writes a person's answer, in the transaction of the launch."""
     reason: str = "resumed"
     alone: bool = False
-    """Whoever asks holds the workflow's files."""
+    """Flag that the caller holds the workflow's files (`alone_with`)."""
     changed: tuple[str, ...] | None = None
-    """What had changed in the worktree before whoever asks changed something too; None where nobody has."""
+    """Changes in the worktree from before the caller's own change; None: the launch compares the worktree itself."""
     reopens: str = ""
-    """Why what is left is planned again, if it is."""
+    """Reason to plan the remaining tasks again; empty if they are not planned again."""
     warning: Warned | None = None
-    """What is said with the run that follows, if anything is."""
+    """Warning to append to the run that begins, if any."""
     context: str = ""
-    """What the new conversation begins with, if a person wrote it."""
+    """Context that a person wrote for a new conversation; empty for a compiled one."""
     message: PromptQueued | None = None
     """Message for the agent, queued together with the run."""
     pictures: Sequence[Shown] = ()
@@ -129,7 +129,7 @@ class Ask:
 async def means_of(
     services: RuntimeServices, state: WorkflowState, workflow_id: WorkflowId, agent: AgentConfiguration
 ) -> Means:
-    """What there is to go back with."""
+    """Collect what the choice of a way to resume depends on, for the state's session and this agent."""
     session = state.session
     assert session is not None, "a workflow is created with its first session"
     records = await services.facts.last_records(workflow_id, HISTORY_KINDS, state)
@@ -153,7 +153,8 @@ async def full_context(
     agent: AgentConfiguration,
     rungs: Sequence[Rung] = (Rung.FORK, Rung.PAUSE, Rung.FORCE),
 ) -> str:
-    """Whether the context is beyond the first of these rungs: those at which the work does not go on in it."""
+    """Return why the work cannot go on in the session's context; empty if it is below the lowest mark of these rungs,
+    or the tokens or the window are unknown."""
     if session.overflowed and not agent.compacts:
         return "the agent's context is full"
     model = decode(Choices, (await services.journal.workflows.get(workflow_id)).choices).model
@@ -166,7 +167,8 @@ async def full_context(
 
 
 def _request(state: WorkflowState, checkpoint: Checkpoint | None, most: int) -> int:
-    """Characters of the prompt that a new conversation would begin with."""
+    """Return the length in characters of the prompt that a new conversation would begin with; 0 if no task or plan is
+    asked for."""
     occasion = Occasion(way=Way.FRESH, checkpoint=checkpoint, git=checkpoint.git if checkpoint else None)
     if state.issue is not None and state.planning is not None:
         return len(planning_prompt(state.issue, state.planning, state.marks, occasion, most))
@@ -176,17 +178,19 @@ def _request(state: WorkflowState, checkpoint: Checkpoint | None, most: int) -> 
 
 
 class Launching:
-    """Begins runs, or joins the one that is there."""
+    """Service that begins runs, or joins the open one."""
 
     def __init__(self, services: RuntimeServices) -> None:
         """Begin with no workflow whose files are being changed."""
         self.services = services
         self._journal = services.journal
         self._files_moving: dict[WorkflowId, anyio.Event] = {}
-        """Workflows whose files are being put in place, and when they are there; no agent is started meanwhile."""
+        """Workflows whose files are being changed, each with the event of the change's end; no agent is started
+        meanwhile."""
 
     async def launch(self, row: WorkflowRow, ask: Ask) -> Resumed:
-        """A look at what there is, the run that follows from it, and what else belongs to it, in one transaction."""
+        """Begin the next run or join the open one, and write the request's answer, rewind and message, in one
+        transaction. At a used-up limit, write an answer and pause; refuse work without one."""
         state = await self._journal.state(row.id)
         spent = self._spent(row, state) if ask.purpose is Purpose.WORK else None
         if spent is not None and ask.word is None:
@@ -202,7 +206,7 @@ class Launching:
             standing = self.standing(t)
             refuse_untimely(standing, ask.launch)
             if ask.message is not None:
-                # Before a run is queued: a refusal later would leave variables behind.
+                # Checked before a run is queued: a later refusal would leave its variables in memory.
                 admit_prompt(standing, len(t.prompts.waiting()), self.services.rules.messages_waiting)
             if ask.word is not None:
                 ask.word(t)
@@ -210,7 +214,7 @@ class Launching:
                     return self._rest(t, spent)
             elif ask.purpose is Purpose.WORK:
                 _give_back(t, state)
-            # Whoever only talks is answered where the talk was held, however full it is.
+            # A chat goes on in its conversation, however full the context is.
             full = means.full if ask.purpose is Purpose.WORK else ""
             now = replace(means, session=_now(t, state), full=full)
             launched = self._join(t, ask, state) or self._begin(t, ask, now, child)
@@ -232,7 +236,7 @@ class Launching:
         try:
             launched = await self._journal.transact(row.id, go_on)
         except Leaving:
-            # An agent that ends is not asked to stay: its run comes to its end first.
+            # A run that is ending is not joined: the next one begins after its end.
             await self._until_gone(row.id)
             launched = await self._journal.transact(row.id, go_on)
         crash_point("resume.after")
@@ -248,12 +252,14 @@ class Launching:
         return used_up(limits_of(row), state, self.services.clock.now())
 
     async def refuse_spent(self, row: WorkflowRow) -> None:
-        """For those who do something before the launch that is better not done in vain."""
+        """Raise if a limit of tokens or money is used up, for callers that do work before their launch; else do
+        nothing."""
         if (spent := self._spent(row, await self._journal.state(row.id))) is not None:
             refuse_used_up(spent)
 
     def _rest(self, t: Transaction, spent: LimitReached) -> Resumed:
-        """The word counts, and the work stands where its budget ends."""
+        """Pause the workflow at its used-up limit, after an answer is written, and return the result; raise if a run is
+        open."""
         if t.runs.open() is not None:
             refuse_used_up(spent)
         if t.workflow.status is not W.PAUSED:
@@ -267,7 +273,7 @@ class Launching:
                 await live.done.wait()
 
     def _join(self, t: Transaction, ask: Ask, state: WorkflowState) -> Resumed | None:
-        """Join the open run, if there is one that serves; None where a new one has to begin."""
+        """Join the open run, or turn its chat to work; None if a new run has to begin."""
         course, run = admit_launch(self.standing(t), ask.launch), t.runs.open()
         if run is None or course is LaunchCourse.BEGIN:
             return None
@@ -283,7 +289,8 @@ class Launching:
         return _answer(t, run, "resumed", "the agent is awake already")
 
     async def put_away(self, workflow_id: WorkflowId, reason: str) -> None:
-        """An agent that waits for a word makes room; one that leaves anyway may finish."""
+        """End a live chat and wait within a limit until its run, or one that is ending, is gone; leave a run of work
+        alone."""
         live = self.services.live.get(workflow_id)
         runs = await self._journal.runs.open(workflow_id)
         if live is None or not runs or runs[0].purpose is Purpose.WORK:
@@ -320,7 +327,7 @@ class Launching:
         return _answer(t, run, "resumed", plan.reason, plan.prices)
 
     def variables(self, row: WorkflowRow, ask: Ask) -> dict[str, str]:
-        """Those of the caller's that the agent and its helpers need."""
+        """Return those of the caller's variables that the agent, the choices and the helpers need."""
         choices = decode(Choices, row.choices)
         wanted = (*ask.agent.environment, *choices.variables, *helpers_variables(self.services, choices))
         return allowed(ask.environment, wanted)
@@ -328,7 +335,8 @@ class Launching:
     def _session_for(
         self, t: Transaction, plan: ResumePlan, child: SessionId, ask: Ask, session: SessionState
     ) -> SessionId:
-        """The session itself, or a child that takes over from it."""
+        """Return the id of the session for the run: the current one, or a new child that takes over and ends it; store
+        what the new conversation must carry over."""
         parent = t.sessions.current()
         over = parent.status in SESSION_ENDED | {SessionStatus.FAILED}
         if plan.way in SAME_CONVERSATION or (plan.way is Way.FIRST and not over):
@@ -348,7 +356,8 @@ class Launching:
         return child
 
     async def present(self, row: WorkflowRow) -> Present:
-        """What a successor would find in the worktree now."""
+        """Read the worktree as a successor would find it now; its git state is None if there is no worktree or it
+        cannot be read."""
         state = await self._journal.state(row.id)
         now = self.services.clock.now()
         if state.worktree is None:
@@ -360,7 +369,8 @@ class Launching:
         return Present(git=git, at=now, divergence=await self.divergence(state, row.id))
 
     async def divergence(self, state: WorkflowState, workflow_id: WorkflowId) -> tuple[str, ...]:
-        """What changed in the worktree since the work came to stand still."""
+        """Return a sentence for each change in the worktree since the last checkpoint; empty if there is none or
+        nothing to compare. An error is returned as the only sentence."""
         standing = await self._journal.checkpoints.base(workflow_id, state)
         if standing is None or standing.git is None or state.worktree is None:
             return ()
@@ -368,10 +378,10 @@ class Launching:
             changes = await divergence(Path(state.worktree), standing.git, standing.commit)
             return (*rewinds.unfinished(state, standing), *changes) if changes else ()
         except SegueError as error:
-            # The worktree may be gone; the run makes it again or says why not.
+            # The worktree may be gone; the run makes it again or fails with the reason.
             return (error.message,)
 
-    # ── whose files are moving ──────────────────────────────────────────────────────────────────────
+    # ── changes of the files ────────────────────────────────────────────────────────────────────────
 
     @contextmanager
     def alone_with(self, workflow_id: WorkflowId) -> Generator[None]:
@@ -406,20 +416,20 @@ class Launching:
             return await self._journal.transact(workflow_id, decision)
 
     async def until_still(self, workflow_id: WorkflowId) -> None:
-        """Until the files are in place, but not for ever."""
+        """Wait within a limit until the change of the workflow's files is over; return at once if there is none."""
         if (there := self._files_moving.get(workflow_id)) is not None:
             with anyio.move_on_after(FILES_WITHIN):
                 await there.wait()
 
 
 def _give_back(t: Transaction, state: WorkflowState) -> None:
-    """Whoever goes on without answering what becomes of a task wants it tried again."""
+    """Answer an open question about a task with no, so that the task is tried again; do nothing if none is open."""
     if (asked := t.catch_up(state).asked) is not None:
         t.append(PersonAnswered(task_id=asked.task_id, approved=False))
 
 
 def _take_over(t: Transaction, parent: SessionRow) -> None:
-    """It ends; one that no agent ever took up has nothing to complete."""
+    """End the parent session: cancelled if no agent ever came up for it, else completed."""
     if parent.status is SessionStatus.CREATED:
         t.sessions.move(parent.id, SessionStatus.CANCELLED, reason="taken over before its agent came up")
     else:
@@ -427,7 +437,7 @@ def _take_over(t: Transaction, parent: SessionRow) -> None:
 
 
 def _say_again(t: Transaction) -> None:
-    """What somebody said and nobody got yet belongs to what comes now, and not to what was undone."""
+    """Queue each waiting message again under a new id, so that the rewind does not undo it."""
     for message in t.prompts.waiting():
         said = t.prompts.queued(message.id)
         t.prompts.move(message.id, PromptStatus.NOT_SENT, message.session_id, None)
@@ -435,7 +445,7 @@ def _say_again(t: Transaction) -> None:
 
 
 def _untold(session: SessionState) -> str:
-    """What a person wrote for a conversation that did not come about belongs to the next."""
+    """Return the context that a person wrote for the session if its agent never had a turn; else an empty text."""
     return "" if session.usage.turns or session.turn else session.own_context
 
 
@@ -465,7 +475,7 @@ def _answer(
 
 
 def at_rest(t: Transaction, status: Literal["blocked", "paused", "waiting"], reason: str) -> Resumed:
-    """What there is instead of a run."""
+    """Build the answer to a request that starts no run."""
     session, tasks = t.sessions.current(), t.tasks.all()
     way = t.runs.get(session.id, session.run_count).way if session.run_count else Way.FIRST
     return Resumed(

@@ -1,4 +1,4 @@
-"""What people say to a workflow's agent, and whether it arrived."""
+"""Messages of people to a workflow's agent, and their delivery."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -25,11 +25,11 @@ WAITS = "The agent gets it at the end of what it does now."
 NOBODY_LISTENS = "The agent does not listen yet, and gets it first when it does."
 INTERRUPTED = "What it did was interrupted for that."
 GONE = frozenset({Failure.PROCESS_EXITED, Failure.TRANSPORT_LOST})
-"""An agent that was awake turned out not to be there any more."""
+"""Failures of a run whose agent turned out to be gone."""
 
 
 class Talking:
-    """Somebody says something; the agent is brought back for it if it is gone."""
+    """Service that sends people's messages to agents, and starts an agent again if it is gone."""
 
     def __init__(self, resuming: Resuming) -> None:
         self._resuming = resuming
@@ -65,8 +65,8 @@ class Talking:
         return _with_what_was_decided(answer, urgent) if urgent else answer
 
     async def _pressed(self, row: WorkflowRow, prompt_id: PromptId, answer_by: datetime) -> UrgentMessage | None:
-        """It is decided whether a turn is broken off for it; nobody decides that before the agent is up, nor any more
-        once the run is over."""
+        """Mark the message as urgent for the live run, and wait until it decides to interrupt or not, it ends, or the
+        time is over; None if no run is live."""
         live = self._services.live.get(row.id)
         if live is None:
             return None
@@ -79,10 +79,11 @@ class Talking:
         """Return the seconds until the moment, 0 if it is over."""
         return max(0.0, (moment - self._services.clock.now()).total_seconds())
 
-    # ── after something was said ────────────────────────────────────────────────────────────────────
+    # ── delivery ────────────────────────────────────────────────────────────────────────────────────
 
     async def _answer_in_words(self, row: WorkflowRow, text: str) -> Prompted | None:
-        """What is said while a question is open that may be answered in words is the answer to it."""
+        """Answer the open question that takes free text with this message, and return the result; None if there is
+        none, or no run is live."""
         state = await self._journal.state(row.id)
         session = state.session
         asked = next((id for id, each in session.questions.items() if each.free_text), None) if session else None
@@ -98,8 +99,8 @@ class Talking:
     async def _until_delivered(
         self, row: WorkflowRow, ask: Ask, launched: Resumed, prompt_id: PromptId, head: Seq, patience: float
     ) -> Prompted:
-        """Until the agent has it. A talk that was over just before, or whose agent was gone, is followed by another,
-        once."""
+        """Wait at most `patience` seconds for the delivery of the message, and return the result. If the chat was just
+        over or its agent gone, launch another run, once."""
         answer = Prompted(
             status="waiting",
             workflow_id=row.id,
@@ -124,7 +125,8 @@ class Talking:
         return answer
 
     async def _not_taken(self, row: WorkflowRow, prompt_id: PromptId, answer: Prompted, ended: RunEnded) -> Prompted:
-        """Words wait for the next run, unless there will be none."""
+        """Build the result for a run that ended without the message: it waits for the next run after a stop, is
+        withdrawn after completed or cancelled work, and else is not delivered."""
         if ended.outcome in ("paused", "asked"):
             return replace(answer, reason="The workflow stopped; the agent gets it when the work goes on.")
         if ended.outcome in ("completed", "cancelled"):
@@ -134,8 +136,8 @@ class Talking:
     async def _sent_or_ended(
         self, launched: Resumed, prompt_id: PromptId, head: Seq
     ) -> tuple[SessionId, RunEnded | PromptNotSent | None]:
-        """None when it was sent; else how the run ended that was to take it, or why it will not be sent. Of work that
-        is handed over, the session that takes it over is the one that is to take it."""
+        """Wait until the message is sent (None), is refused, or its run ends, and return the session with that event.
+        After a hand-over, follow the run of the session that takes over."""
         session, run, handed_over = launched.session, launched.run, False
         async for record in self._journal.follow(launched.workflow_id, head):
             mine = (record.session_id, record.run) == (session, run)
@@ -156,7 +158,8 @@ class Talking:
 
 
 def _refuse_unseen(state: WorkflowState, agent: str) -> None:
-    """An agent that said of itself that it takes no pictures is not shown any; of others it comes out later."""
+    """Raise BadInput if the agent has reported that it takes no pictures, or a question waits for free text; else do
+    nothing."""
     told = [each.capabilities for each in state.sessions.values() if each.agent == agent]
     known = [each for each in told if each is not None]
     if known and "images" not in known[-1]:

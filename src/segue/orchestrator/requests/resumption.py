@@ -1,4 +1,4 @@
-"""Going on: a workflow is resumed, taken back, tried again, or a session of it is opened."""
+"""Resuming of workflows: continue, take back to a snapshot, try again, or open a session."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +46,7 @@ W = WorkflowStatus
 
 
 class Resuming:
-    """The ways in which people, and retries, go on with a workflow."""
+    """Service that continues workflows, for people and for scheduled retries."""
 
     def __init__(self, services: RuntimeServices) -> None:
         self.services = services
@@ -81,7 +81,8 @@ class Resuming:
         return await self._go_on(row, ask)
 
     async def rejoin(self, workflows: Sequence[WorkflowId]) -> None:
-        """Listen again to agents that went on in their containers; nobody is started who was not there."""
+        """Resume each of these workflows whose agent still runs in its container; start no new agent, and log a
+        failure."""
         for workflow_id in workflows:
             state = await self._journal.state(workflow_id)
             if await containers.closed(self.services, state, workflow_id) == "":
@@ -92,7 +93,7 @@ class Resuming:
                     log.warning("workflow %s could not be joined again: %s", workflow_id, error.message)
 
     async def try_again(self, row: WorkflowRow, due: datetime) -> None:
-        """A retry whose time has come; unless somebody was quicker, it goes the way of everybody who resumes."""
+        """Make the retry that is due, with the variables kept for it; do nothing if another request came first."""
         await self.launching.until_still(row.id)
         environment = self.services.kept_environments.get(row.id, self.services.environment)
         ask = replace(self.ask(row, Purpose.WORK, environment), due=due)
@@ -100,14 +101,15 @@ class Resuming:
             await self._go_on(row, ask)
 
     async def _go_on(self, row: WorkflowRow, ask: Ask) -> Resumed:
-        """As the retry says that was scheduled, if there was one."""
+        """Launch the work; if the scheduled retry requires a rewind, take the work back first."""
         retry = (await self._journal.state(row.id)).retry
         if retry is None or not retry.rewind:
             return await self.launching.launch(row, ask)
         return await self._start_over(row, ask, retry)
 
     async def _start_over(self, row: WorkflowRow, ask: Ask, retry: RetryScheduled) -> Resumed:
-        """The work goes back to before the step that went wrong, and what is left is planned again."""
+        """Take the work back to before the retry's step and plan the rest again; without a clean checkpoint from before
+        it, only plan again, with a warning."""
         target = await rewinds.before_task(self.services, row, retry.step)
         if target is None:
             reopens = f"{retry.reason.rstrip('.')}. {rewinds.NOTHING_UNDONE}"
@@ -118,7 +120,8 @@ class Resuming:
         return await self._take_back(row, ask, target, "the work is taken back")
 
     async def _take_back(self, row: WorkflowRow, ask: Ask, target: Target, reason: str) -> Resumed:
-        """The files of then and the run that goes on from them, or neither."""
+        """Restore the target's files and launch the run that goes on from them; if the launch fails, the files are put
+        back."""
         await self.launching.refuse_spent(row)
 
         def admit(t: Transaction) -> None:
@@ -142,16 +145,17 @@ class Resuming:
         alone: bool = False,
         changed: tuple[str, ...] | None = None,
     ) -> Resumed:
-        """Go on because somebody said what the work waited for; that is the user's word to start an agent, too.
+        """Launch work after a person's answer, which the given function writes in the same transaction.
 
-        `alone`: whoever asks has the workflow's files to themselves meanwhile. `changed`: in the worktree, before that.
+        `alone`: the caller holds the workflow's files. `changed`: changes in the worktree from before the caller's own.
         """
         ask = self.ask(row, Purpose.WORK, environment)
         ask = replace(ask, word=word, reason=reason, alone=alone, changed=changed)
         return await self.launching.launch(row, ask)
 
     async def _block_again(self, row: WorkflowRow, *, as_it_is: bool) -> Resumed | None:
-        """A plan that waited for a word before the pause waits for it after; no agent is started for that."""
+        """Block a paused workflow whose plan waits for approval, and return the answer; None if it is not paused or no
+        plan waits. Raise WrongState if one waits and the request is not `as_it_is`."""
         state = await self._journal.state(row.id)
 
         def block(t: Transaction) -> Resumed | None:
@@ -170,7 +174,8 @@ class Resuming:
         return await self._journal.transact(row.id, block)
 
     async def _wait_for_quota(self, row: WorkflowRow, environment: Mapping[str, str]) -> Resumed | None:
-        """What is known to be used up still is not asked for: it goes on by itself when it is full again."""
+        """Wait for the reset of a used-up quota, with a scheduled retry, and return the answer; None if the quota is
+        not known as used up, the workflow is not paused, or a run is open."""
         state = await self._journal.state(row.id)
         ask = self.ask(row, Purpose.WORK, environment)
 
@@ -191,12 +196,13 @@ class Resuming:
         return waiting
 
     async def open(self, session_id: str, environment: Mapping[str, str]) -> Resumed:
-        """Bring the agent of a session back, and ask nothing of it."""
+        """Start the session's agent again for a chat, without a prompt."""
         row = await self.workflow_of(session_id)
         return await self.launching.launch(row, self.ask(row, Purpose.TALK, environment))
 
     async def restore_workspace(self, name: str) -> WorkspaceRestored:
-        """The worktree alone, for people to look at; no agent is started."""
+        """Make the worktree again if it is gone, and start no agent; the answer's note then names the source of its
+        files."""
         row, note = await self._journal.workflows.get(name), ""
         await require_worktree(Path(row.repository), Path(row.worktree), row.branch, here=row.here)
         if not row.here:
@@ -207,7 +213,7 @@ class Resuming:
         return WorkspaceRestored(workflow_id=row.id, worktree=row.worktree, branch=row.branch, note=note)
 
     async def workflow_of(self, session_id: str) -> WorkflowRow:
-        """The workflow whose current session this is: an older one is never woken again."""
+        """Return the workflow whose current session this is; raise WrongState for an older session or a helper's."""
         session = await self._journal.sessions.get(session_id)
         row = await self._journal.workflows.get(session.workflow_id)
         if session.role is not Role.WRITER:
@@ -239,7 +245,8 @@ class Resuming:
     # ── going back ──────────────────────────────────────────────────────────────────────────────────
 
     async def _go_back(self, row: WorkflowRow, ask: Ask, name: str) -> Resumed:
-        """Everything that can be refused is refused before a file is touched."""
+        """Take the work back to the named snapshot and launch it; check all that could refuse that before a file is
+        changed."""
         await self._refuse_while_at_work(row)
         target = await rewinds.target(self.services, row, name)
         await rewinds.require_worktree_of(row, target)
@@ -249,7 +256,8 @@ class Resuming:
         return await self._take_back(row, ask, target, f"the work is taken back to {target.checkpoint.id}")
 
     async def _refuse_while_at_work(self, row: WorkflowRow) -> None:
-        """An agent that only talks makes room; one that works does not."""
+        """Raise AtWork if a run of work is open, and WrongState if none is open and the status allows no rewind; else
+        do nothing."""
         runs = await self._journal.runs.open(row.id)
         if any(run.purpose is Purpose.WORK for run in runs):
             raise AtWork(f"{row.agent} is at work on it.")
@@ -257,7 +265,7 @@ class Resuming:
             refuse_unless_resumable(row.status, Purpose.WORK, goes_back=True)
 
     async def _finish_fork(self, row: WorkflowRow, environment: Mapping[str, str]) -> None:
-        """A fork whose server died before its files were there gets them now."""
+        """Make the files of a fork that is still pending because its server died; do nothing for other workflows."""
         if row.status is W.PENDING and (await self._journal.state(row.id)).forked_from is not None:
             with self.launching.alone_with(row.id):
                 await forks.prepare(self.services, row, environment)

@@ -1,4 +1,4 @@
-"""Makes the retries that are due. They stand in the database, so that a server that was started anew finds them too."""
+"""Dispatch of the retries that are due. They are in the database, so a server that starts later finds them too."""
 
 import logging
 from collections.abc import Sequence
@@ -18,26 +18,27 @@ from segue.protocol.admission import FilesMoving
 log = logging.getLogger("segue")
 
 AFTER_TROUBLE = timedelta(minutes=1)
-"""Until the next look at what went wrong inside Segue."""
+"""Time until the next attempt after an internal error."""
 
 
 async def dispatch_forever(resuming: Resuming) -> None:
-    """Start each scheduled retry when it is due, until cancelled; an error is logged and the look repeated."""
+    """Start each scheduled retry when it is due, until cancelled; log an error and query again after a minute."""
     services, troubled = resuming.services, dict[WorkflowId, datetime]()
     while True:
-        # Made before the look, so that what is scheduled meanwhile is not missed.
+        # Made before the query, so that a retry that is scheduled meanwhile is noticed.
         services.retry_scheduled = anyio.Event()
         try:
             rows = await services.journal.workflows.scheduled_retries()
             troubled = {row.id: troubled[row.id] for row in rows if row.id in troubled}
             await _see_to(resuming, rows, troubled)
-        except Exception:  # a server that does not try again what it promised to would leave it stuck
+        except Exception:  # the loop must not end: no scheduled retry would be made
             log.exception("no retry could be made; the next look comes in a minute")
             await sleep_until(services.clock, services.clock.now() + AFTER_TROUBLE)
 
 
 async def _see_to(resuming: Resuming, rows: Sequence[WorkflowRow], troubled: dict[WorkflowId, datetime]) -> None:
-    """Make the one that comes next when its time has come; those that cannot even be called off let others go first."""
+    """Wait for the earliest retry, or for one to be scheduled, and make it; postpone one that can neither be made nor
+    cancelled, so that others come first."""
     services = resuming.services
     if not rows:
         await services.retry_scheduled.wait()
@@ -51,7 +52,7 @@ async def _see_to(resuming: Resuming, rows: Sequence[WorkflowRow], troubled: dic
         return
     try:
         await _make(resuming, row)
-    except Exception:  # whatever it is, the others must have their turn
+    except Exception:  # one failing retry must not block the others
         log.exception("the retry of %s could neither be made nor called off", row.slug)
         troubled[row.id] = services.clock.now() + AFTER_TROUBLE
 
@@ -63,7 +64,7 @@ def _due(row: WorkflowRow) -> datetime:
 
 
 async def _has_come(services: RuntimeServices, hour: datetime) -> bool:
-    """Sleep until then; false when something else was scheduled meanwhile."""
+    """Sleep until this time and return True; False if another retry was scheduled meanwhile."""
     async with cancelled_by(services.retry_scheduled):
         await sleep_until(services.clock, hour)
         return True
@@ -75,17 +76,18 @@ async def _make(resuming: Resuming, row: WorkflowRow) -> None:
     try:
         await resuming.try_again(row, _due(row))
     except FilesMoving:
-        # Whoever moves them decides how it goes on; the next look finds what is left to do.
+        # The request that changes the files decides how the work goes on; the next query finds what is left.
         await resuming.launching.until_still(row.id)
     except SegueError as error:
         await _call_off(resuming.services, row, f"{error.message} {error.hint}".strip())
-    except Exception:  # it would go wrong again, and others wait
+    except Exception:  # another attempt would fail too, and other retries wait
         log.exception("the retry of %s could not be made", row.slug)
         await _call_off(resuming.services, row, INTERNAL.reason)
 
 
 async def _call_off(services: RuntimeServices, row: WorkflowRow, reason: str) -> None:
-    """It cannot be made, and would not be able to in a moment either: a person has to look."""
+    """Cancel the workflow's retry if it is still the scheduled one, and drop the variables kept for it; a person has to
+    resume."""
     state = await services.journal.state(row.id)
     await services.journal.transact(
         row.id, lambda t: t.cancel_retry(state, reason) if t.workflow.retry_at == row.retry_at else None

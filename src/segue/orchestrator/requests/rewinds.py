@@ -1,9 +1,9 @@
-"""Taking a workflow back to an earlier checkpoint, so that this too can be undone.
+"""Rewind of a workflow to an earlier checkpoint, which can be undone too.
 
-First the present is saved as a snapshot, then the files are brought back. That the work was taken back is written with
-the run that goes on from there; if it cannot be written, the files are put back as they were. Only whoever dies before
-that leaves files that differ from the last snapshot, which is said at the next resume. The same command again does the
-rest, and so does the retry that it was done for.
+First the present is saved as a snapshot, then the files are restored. The event of the rewind is written with the run
+that goes on from there; if it cannot be written, the files are put back. Only a server that dies before that leaves
+files that differ from the last snapshot, and the next resume reports them. The same command again completes the rewind,
+and so does the retry that it was done for.
 """
 
 import logging
@@ -36,12 +36,13 @@ from segue.workspace.git import read_state
 log = logging.getLogger("segue")
 
 PREVIOUS = "previous"
+"""Name for the snapshot before the one that the work stands on."""
 NOTHING_UNDONE = (
     "No file was undone, since no clean checkpoint from before this step has them; they are as they were left."
 )
-"""The snapshot before the one that the work stands on."""
+"""Message of a retry that should undo a step and finds no checkpoint to go back to."""
 BEFORE = "before going back to "
-"""How the reason of a snapshot begins that was taken for this."""
+"""Beginning of the reason of a snapshot that a rewind has saved."""
 PLANS = (
     "workflow.created",
     "workflow.rewound",
@@ -50,12 +51,12 @@ PLANS = (
     "plan.adopted",
     "plan.reopened",
 )
-"""What a plan, and the making of one, come from."""
+"""Kinds of events that the plan and its making are folded from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A checkpoint that can be gone back to, and the commit that holds its files."""
+    """Checkpoint that the work can go back to, with the commit of its files and the plan of that time."""
 
     checkpoint: Checkpoint
     commit: str
@@ -64,25 +65,26 @@ class Target:
 
     @property
     def tasks(self) -> dict[TaskId, TaskStatus]:
-        """Those of the plan as it was then, as they stand when nobody works on them."""
+        """Return the tasks of the plan of that time with their status; one in progress, or unknown to the checkpoint,
+        is pending."""
         stood = {mark.id: mark.status for mark in self.checkpoint.tasks}
         started = [name for name, status in stood.items() if status is TaskStatus.IN_PROGRESS]
         stood |= dict.fromkeys(started, TaskStatus.PENDING)
-        # Tasks that the checkpoint does not know yet were not begun.
+        # Tasks that the checkpoint does not know were not begun at its time.
         return {task.id: stood.get(task.id, TaskStatus.PENDING) for task in self.plan.tasks} if self.plan else {}
 
 
 @dataclass(frozen=True, slots=True)
 class TakenBack:
-    """The files are back; what is left to do is to write it down."""
+    """Rewind whose files are restored and whose event is not written yet."""
 
     event: WorkflowRewound
     left_alone: tuple[str, ...]
-    """Files that no checkpoint holds; they stayed as they were."""
+    """Files that no checkpoint holds; they are left as they are."""
 
 
 async def target(services: RuntimeServices, row: WorkflowRow, name: str) -> Target:
-    """The checkpoint that is meant, if its files are there; nothing is touched yet."""
+    """Return the named checkpoint with the plan of its time; raise if its files are not stored. Nothing is changed."""
     checkpoint = await _named(services, row, name)
     if checkpoint.commit is None:
         why = checkpoint.problem or "it has no files."
@@ -93,7 +95,7 @@ async def target(services: RuntimeServices, row: WorkflowRow, name: str) -> Targ
 
 
 async def _planned(services: RuntimeServices, row: WorkflowRow, until: Seq) -> WorkflowState:
-    """The plan as it was when event `until` was written, and nothing else; goings back before then are part of it."""
+    """Fold the events of the plan up to event `until`, earlier rewinds included; the state holds nothing else."""
     records = await services.journal.last_records(row.id, PLANS, within=Stretch(NOTHING_SEEN, until))
     return fold(reversed(records))
 
@@ -114,9 +116,9 @@ async def _named(services: RuntimeServices, row: WorkflowRow, name: str) -> Chec
 
 
 async def before_task(services: RuntimeServices, row: WorkflowRow, step: str) -> Target | None:
-    """The last clean checkpoint before a task was begun, if there is one."""
+    """Return the last clean checkpoint with files from before the task `step` was first begun, or None."""
     starts = await services.facts.last_records(row.id, ["task.started"])
-    # What a fork comes from has numbers, and checkpoints, of its own.
+    # The original of a fork has event numbers and checkpoints of its own.
     told = [(record.seq, record.event) for record in starts if record.workflow_id == row.id]
     mine = [seq for seq, event in told if isinstance(event, TaskStarted) and event.task_id == step]
     for record in await services.facts.last_records(row.id, ["checkpoint.created"]):
@@ -129,7 +131,7 @@ async def before_task(services: RuntimeServices, row: WorkflowRow, step: str) ->
 
 
 async def require_worktree_of(row: WorkflowRow, target: Target) -> None:
-    """Files are brought back only where they were saved."""
+    """Raise if the worktree is gone or not on the branch of the checkpoint; else do nothing."""
     if not await anyio.Path(row.worktree).is_dir():
         raise WorktreeMissing(
             f"The worktree {row.worktree} is gone.", hint="Make it again first: segue resume --workspace-only"
@@ -144,7 +146,7 @@ async def require_worktree_of(row: WorkflowRow, target: Target) -> None:
 
 
 def foreseen(state: WorkflowState, target: Target) -> WorkflowState:
-    """The state as it will be, for those who must know before anything is touched."""
+    """Return the state as the rewind will leave it, for checks before anything is changed."""
     event = WorkflowRewound(
         checkpoint_id=target.checkpoint.id,
         after=target.checkpoint.after,
@@ -157,7 +159,7 @@ def foreseen(state: WorkflowState, target: Target) -> WorkflowState:
 
 
 def after(state: WorkflowState, event: WorkflowRewound) -> WorkflowState:
-    """The state with a going back that is not written down yet."""
+    """Return the state after a rewind whose event is not written yet."""
     following = Seq(state.seq + 1)
     return replace(rewound(state, event, following), seq=following)
 
@@ -166,8 +168,8 @@ def after(state: WorkflowState, event: WorkflowRewound) -> WorkflowState:
 async def taken_back(
     services: RuntimeServices, row: WorkflowRow, target: Target, admit: Callable[[Transaction], None]
 ) -> AsyncGenerator[TakenBack]:
-    """Save the present, then bring the files back, for a body that writes it down; if it does not, they are put back as
-    they were. `admit` refuses, under the lock, while somebody is at work."""
+    """Save the present as a snapshot and restore the target's files, for a body that writes the event; if the body
+    fails, put them back. `admit` is called in a transaction before that, and raises to refuse."""
     await services.journal.transact(row.id, admit)
     saved = await _left_by_a_dead_try(services, row, target) or await _save(services, row, target)
     crash_point("rewind.saved")
@@ -180,13 +182,13 @@ async def taken_back(
 
 
 async def _unless_written(services: RuntimeServices, row: WorkflowRow, saved: Checkpoint) -> None:
-    """What was there before is there again; the journal knows whether the work was taken back after all."""
+    """Restore the saved files unless the event of the rewind is written after all; log an error, raise none."""
     assert saved.commit is not None, "nothing is touched before it is saved"
     try:
         last = await services.journal.last_records(row.id, ["workflow.rewound"], limit=1)
         if not any(isinstance(each.event, WorkflowRewound) and each.event.saved == saved.id for each in last):
             await restore(Path(row.worktree), saved.commit)
-    except Exception:  # the error that led here is the one to tell; the files' state is said at the next resume
+    except Exception:  # the first error is reported; the next resume reports the files
         log.exception("the files of %s were not put back as snapshot %s has them", row.slug, saved.id)
 
 
@@ -215,7 +217,8 @@ async def _bring_back(services: RuntimeServices, row: WorkflowRow, target: Targe
 
 
 def _plan_undone(state: WorkflowState, target: Target) -> list[str]:
-    """What is planned differently; a plan that waits for a word waits no more, and that must be seen."""
+    """Return a sentence for each task that the rewind removes from the plan or puts back, and one for a proposed plan
+    that it withdraws."""
     now, then = (plan.tasks if plan else () for plan in (state.plan, target.plan))
     ids_now, ids_then = {task.id for task in now}, {task.id for task in then}
     proposed, before = (each.proposed if each else None for each in (state.planning, target.planning))
@@ -243,7 +246,7 @@ def _reason(target: Target) -> str:
 
 
 def unfinished(state: WorkflowState, standing: Checkpoint) -> tuple[str, ...]:
-    """A sentence where somebody died while the files were brought back, and nothing was made of it since."""
+    """Return a sentence if the last checkpoint was saved for a rewind that was never written; else an empty tuple."""
     if not standing.reason.startswith(BEFORE) or any(rewind.at > standing.after for rewind in state.rewinds):
         return ()
     target = standing.reason.removeprefix(BEFORE)
@@ -252,7 +255,8 @@ def unfinished(state: WorkflowState, standing: Checkpoint) -> tuple[str, ...]:
 
 
 async def _left_by_a_dead_try(services: RuntimeServices, row: WorkflowRow, target: Target) -> Checkpoint | None:
-    """What an earlier try saved that brought files back, all or some, and died before it was written down."""
+    """Return the snapshot that an interrupted attempt at this rewind saved, if every file is as in it or as in the
+    target; else None."""
     standing = await services.journal.checkpoints.base(row.id, await services.journal.state(row.id))
     if standing is None or standing.reason != _reason(target) or standing.commit is None:
         return None
@@ -261,7 +265,8 @@ async def _left_by_a_dead_try(services: RuntimeServices, row: WorkflowRow, targe
 
 
 async def _save(services: RuntimeServices, row: WorkflowRow, target: Target) -> Checkpoint:
-    """The present as a snapshot, with what the last one says of an interruption."""
+    """Save the present as a snapshot, as clean as the last checkpoint, and return it; raise WrongState if its files
+    cannot be stored."""
     state = await services.journal.state(row.id)
     standing = await services.journal.checkpoints.base(row.id, state)
     workspace = await gather(row.worktree, checkpoint_ref(row.id, state), state.base)

@@ -1,4 +1,4 @@
-"""What is chosen for an agent is written down, so a secret in it would be too, or be missing when it is needed."""
+"""Refusal of secrets in the choices for an agent: choices are stored, and storing redacts a secret in them."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from segue.model.agents import Choices, McpServer
 from segue.model.codec import encode
 from segue.model.errors import BadInput
 
-# Words of their own, so that an author, a keyboard or a number of tokens is nobody's secret.
+# Only whole parts of a name, since an author, a keyboard or a number of tokens is no secret.
 _TELLING = re.compile(
     r"(?i)(?:^|[_-])(?:key|auth|authorization)(?:$|[_-])|(?:api|access|private)_?key|token(?:$|[_-])"
     r"|secret|passw|credential"
@@ -18,7 +18,8 @@ _ASSIGNED = re.compile(r"([\w-]+)=([^&\s]+)")
 
 
 def refuse_secrets(choices: Choices) -> None:
-    """Values under a telling name must be given as `${NAME}`; they are filled in when the agent is started."""
+    """Raise BadInput if a value with a secret's name is not given as `${NAME}`, or anything else in the choices looks
+    like a secret; `${NAME}` is filled in at the agent's start."""
     for server in choices.mcp_servers:
         for name, value in _named(server):
             if _TELLING.search(name) and not _REFERENCE.search(value):

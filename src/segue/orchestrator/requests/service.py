@@ -1,4 +1,4 @@
-"""What people can do: the one service behind every door."""
+"""Service behind all interfaces: every request of a person."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -106,14 +106,14 @@ from segue.workspace.git import branch_exists, read_state, repository_root
 
 W = WorkflowStatus
 END_WITHIN = 15.0
-"""Seconds a run gets to settle itself when it is cancelled."""
+"""Seconds that a cancelled run gets to settle itself."""
 FINISHED = WORKFLOW_ENDED | {W.FAILED}
 WAITING = frozenset({W.BLOCKED, W.REVIEW})
-"""Where somebody has to say something before the work goes on."""
+"""Statuses in which the work waits for a person's answer."""
 
 
 class Orchestrator:
-    """Runs workflows: start, pause, answer, resume, cancel, and let people watch."""
+    """Service that starts, pauses, answers, resumes, cancels and shows workflows."""
 
     def __init__(self, services: RuntimeServices, resuming: Resuming) -> None:
         self._services = services
@@ -140,14 +140,16 @@ class Orchestrator:
         return view_of(*await self._journal.present(name))
 
     async def workflows(self, directory: Path | None, statuses: Sequence[str]) -> list[WorkflowView]:
-        """Newest first; with `directory`, those whose worktree or repository it lies in."""
+        """Return the workflows, newest first, in these statuses if any are given; with `directory`, those whose
+        worktree, or else repository, contains it."""
         rows = await self._journal.workflows.all(_statuses(statuses))
         if directory is not None:
             rows = _those_at(rows, await anyio.Path(directory).resolve())
         return [await self.workflow(row.id) for row in rows]
 
     async def recent(self, most: int) -> list[WorkflowView]:
-        """What waits for somebody's word first, then what is going on, then what was touched last."""
+        """Return at most `most` workflows: first those that wait for a person, then unfinished ones, then finished
+        ones, each group by last change."""
         rows = await self._journal.workflows.all()
         asking = await self._journal.questions.workflows_asking()
 
@@ -190,7 +192,8 @@ class Orchestrator:
         return await snapshots.detailed_history(self._services, name, snapshot_id, category, page or MessagePage())
 
     async def context(self, name: str, budget: int | None) -> CompiledContext:
-        """What a successor would read if the work went on now."""
+        """Compile the context that a successor would read if the work went on now; without a budget, the configured one
+        is used."""
         row = await self._journal.workflows.get(name)
         present = await self._resuming.launching.present(row)
         compiled = await compile_workflow(
@@ -229,7 +232,7 @@ class Orchestrator:
     async def create(self, request: RunRequest, agent: str, choices: Choices) -> WorkflowView:
         """Begin a workflow with the agent and the choices that were resolved for the request."""
         configured = await self._require_agents(agent, choices, request.environment)
-        # Requests are named one after the other: two at the same moment would find the same name free.
+        # Names are given one at a time: two requests at the same moment would find the same name free.
         async with self._naming:
             return await self._create(request, configured, choices)
 
@@ -284,7 +287,7 @@ class Orchestrator:
         return await imports.import_session(self._services, request, self._free_slug)
 
     async def _free_slug(self, title: str, repository: Path) -> str:
-        """A name that no workflow has, and no branch of this repository either."""
+        """Return a name from the title that no workflow has, and no branch segue/NAME of this repository."""
         wanted = slugify(redact_text(title))
         taken = await self._journal.workflows.slugs_like(wanted)
         number = 1
@@ -331,7 +334,7 @@ class Orchestrator:
             try:
                 await self._pause_at_once(row.id, request.reason)
             except (Starting, FilesMoving):
-                # A run has begun since, or will in a moment.
+                # A run has begun since, or its files are being changed.
                 again = await self.pause(name, request, wait)
                 return replace(again, retry_called_off=called_off or again.retry_called_off)
         return replace(await self._pause_answer(row.id), retry_called_off=called_off)
@@ -386,7 +389,8 @@ class Orchestrator:
         return await self._resuming.resume(name, request)
 
     async def limit(self, name: str, limits: Limits, wait_for_quota: bool | None = None) -> WorkflowView:
-        """Let a workflow use more, or less, from now on."""
+        """Change the limits of a workflow from now on, and withdraw a pause for time or context that has not happened
+        and has lost its reason; raise WrongState if it has ended."""
         row = await self._journal.workflows.get(name)
         refuse_unlimited(limits)
         state, room = await self._journal.state(row.id), await self._has_room(row)
@@ -405,7 +409,8 @@ class Orchestrator:
         return await self.workflow(row.id)
 
     async def _has_room(self, row: WorkflowRow) -> bool:
-        """Whether the agent's context is no reason to pause."""
+        """Return True if the agent's context is not too full to go on; False also if there is no session or the agent
+        is not configured."""
         session, agent = (await self._journal.state(row.id)).session, self._services.agents.get(row.agent)
         if session is None or agent is None:
             return False
@@ -442,11 +447,11 @@ class Orchestrator:
     # ── answering and ending ────────────────────────────────────────────────────────────────────────
 
     async def answer(self, name: str, answer: Answer) -> Answered:
-        """A person's word on the oldest open question: a permission, or a plan."""
+        """Answer the oldest open question: a permission request, else the plan, else a task."""
         return await self._answering.answer(name, answer)
 
     async def cancel(self, name: str, request: CancelRequest) -> Action:
-        """For good: the agent is ended, the worktree stays as it is."""
+        """Cancel a workflow for good: end its run and containers, and leave the worktree as it is."""
         row = await self._journal.workflows.get(name)
         state = await self._journal.state(row.id)
         stop = Stop(trigger=Trigger.CANCEL, reason=request.reason or "cancelled by the user")
@@ -472,7 +477,7 @@ class Orchestrator:
         return Action(status="cancelled", workflow_id=row.id)
 
     async def _end_run(self, workflow_id: WorkflowId, settling: Settling) -> None:
-        """Tear a live run away and wait until it has settled; settle here what nobody carries out."""
+        """End the live run and wait within a limit until it has settled; settle every run that is open after that."""
         live = self._services.live.get(workflow_id)
         if live is not None:
             live.tear_away(settling.stop)
@@ -493,7 +498,7 @@ def _statuses(names: Sequence[str]) -> list[WorkflowStatus]:
 
 
 def _those_at(rows: Sequence[WorkflowRow], directory: anyio.Path) -> list[WorkflowRow]:
-    """Those whose worktree `directory` lies in; failing that, those of its repository."""
+    """Return the workflows whose worktree contains `directory`; if there are none, those whose repository does."""
 
     def inside(place: str) -> bool:
         return directory.is_relative_to(place)

@@ -1,4 +1,4 @@
-"""Sessions as people see them: what each one is, whether its agent lives, and how it would come back."""
+"""Views of sessions: data, life of the agent's process, and the way in which the session would be resumed."""
 
 from datetime import timedelta
 from typing import Literal
@@ -17,7 +17,7 @@ from segue.state.moves import WORKFLOW_ENDED
 from segue.workspace.processes import identity
 
 RECENTLY = timedelta(seconds=30)
-"""How long ago a sign of life may be for its process to count as seen lately."""
+"""Longest time since a process was last seen for it to count as seen recently."""
 ACTIVE = frozenset({SessionStatus.WAITING_FOR_INPUT, SessionStatus.STARTING, SessionStatus.RUNNING})
 BACK = ACTIVE | {SessionStatus.SUSPENDED}
 
@@ -31,7 +31,7 @@ async def detail(services: RuntimeServices, session_id: str) -> SessionDetail:
 
 
 async def details(services: RuntimeServices, workflow: WorkflowRow) -> list[SessionDetail]:
-    """All sessions of a workflow, the first one first."""
+    """Return the details of all sessions of a workflow, the first one first."""
     state = await services.journal.state(workflow.id)
     rows = await services.journal.sessions.of(workflow.id)
     return [await _detail(services, workflow, state, row) for row in rows]
@@ -96,14 +96,14 @@ def _runtime(row: RuntimeRow) -> RuntimeView:
 
 
 def _is_alive(row: RuntimeRow) -> bool:
-    """The same process, and not another one that was given its number."""
+    """Return True if the stored process is live and still the same, by its start time and boot; else False."""
     found = identity(row.pid) if row.pid is not None and row.status is RuntimeStatus.LIVE else None
     return found is not None and (str(found.started), found.boot) == (row.pid_started, row.machine_boot)
 
 
 async def standing(services: RuntimeServices, session_id: str) -> SessionStanding:
-    """Whether the session needs its agent brought back. Opening a page may act on this; what stopped on an error is
-    left to a person."""
+    """Return whether the session's agent runs, must be started again, and can be. After a failure `needs_resume` is
+    False: a person decides."""
     row = await services.journal.sessions.get(session_id)
     workflow = await services.journal.workflows.get(row.workflow_id)
     state = await services.journal.state(row.workflow_id)

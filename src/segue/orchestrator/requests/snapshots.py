@@ -1,4 +1,4 @@
-"""Looking into snapshots: whole, part by part, and one against another."""
+"""Queries of snapshots: whole, one part, or a comparison of two."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ log = logging.getLogger("segue")
 
 PLACES = {"latest": 0, "previous": 1}
 MOST_READ = 500
-"""Events that are read at a time when messages are looked for."""
+"""Events that one query reads in the search for messages."""
 FOUND: Mapping[Part, Callable[[Findings], History]] = {
     Part.DECISIONS: lambda found: found.decisions,
     Part.ERRORS: lambda found: found.errors,
@@ -29,7 +29,7 @@ FOUND: Mapping[Part, Callable[[Findings], History]] = {
 
 
 async def snapshots(services: RuntimeServices, name: str) -> list[Snapshot]:
-    """Newest first; nobody takes a second look only for a list."""
+    """Return the workflow's snapshots, newest first, with the findings of those that were studied; study none."""
     workflow = await services.journal.workflows.get(name)
     known = await services.journal.checkpoints.all_findings(workflow.id)
     return [
@@ -39,7 +39,7 @@ async def snapshots(services: RuntimeServices, name: str) -> list[Snapshot]:
 
 
 async def snapshot(services: RuntimeServices, name: str, wanted: str) -> Snapshot:
-    """Everything about one, looked at again if nobody has."""
+    """Return one snapshot with its findings; study it now if that is not done yet."""
     checkpoint = await _named(services, name, wanted)
     return Snapshot(checkpoint=checkpoint, findings=await _studied(services, checkpoint))
 
@@ -52,7 +52,7 @@ async def difference(services: RuntimeServices, name: str, before: str, after: s
 async def detailed_history(
     services: RuntimeServices, name: str, wanted: str, category: Part, page: MessagePage
 ) -> History:
-    """One part of a snapshot in full, for a successor that wants to know more."""
+    """Return one part of a snapshot in full; only messages come in pages."""
     checkpoint = await _named(services, name, wanted)
     match category:
         case Part.GIT_CHANGES:
@@ -67,23 +67,24 @@ async def _studied(services: RuntimeServices, checkpoint: Checkpoint) -> Finding
     """Return the findings of a snapshot; if its study fails, log that and return findings with only the problem."""
     try:
         return await findings(services, checkpoint)
-    except Exception as error:  # the snapshot is whole without it, and the look can be taken again
+    except Exception as error:  # the snapshot is complete without findings, and can be studied again
         log.exception("snapshot %s could not be studied", checkpoint.id)
         return Findings(checkpoint_id=checkpoint.id, problem=f"The second look at it failed: {error}")
 
 
-# ── which one ───────────────────────────────────────────────────────────────────────────────────────
+# ── choosing one ────────────────────────────────────────────────────────────────────────────────────
 
 
 async def _named(services: RuntimeServices, name: str, wanted: str) -> Checkpoint:
-    """Return the snapshot of a workflow that this name means."""
+    """Return the workflow's checkpoint that this name means; raise CheckpointNotFound if there is none."""
     workflow = await services.journal.workflows.get(name)
     ids = await services.journal.checkpoints.snapshot_ids(workflow.id)
     return await services.journal.checkpoints.get(workflow.id, meant(ids, wanted))
 
 
 def meant(ids: Sequence[CheckpointId], wanted: str) -> CheckpointId:
-    """The one of these, newest first, that is named by its id, by the number it ends in, or by its place."""
+    """Return the one of these ids, newest first, that is named as latest or previous, by id, or by its final number;
+    raise CheckpointNotFound if there is none."""
     if not ids:
         raise CheckpointNotFound("This workflow has no snapshot yet.", hint="A pause makes one: segue pause")
     if wanted in PLACES:
@@ -102,7 +103,8 @@ def meant(ids: Sequence[CheckpointId], wanted: str) -> CheckpointId:
 
 
 async def _messages(services: RuntimeServices, checkpoint: Checkpoint, page: MessagePage) -> tuple[Message, ...]:
-    """Return the last messages up to the snapshot. One more is read, so that the first is complete."""
+    """Return the last `page.limit` messages up to the page's start and the snapshot. One more is read, so that the
+    first is complete."""
     before = checkpoint.after + 1 if page.before is None else min(page.before, checkpoint.after + 1)
     records: list[Record] = []
     while True:

@@ -1,4 +1,4 @@
-"""A person's word on a task that tests or reviewers did not let pass."""
+"""Answers of people to a task that tests or reviewers did not pass."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -22,14 +22,15 @@ from segue.snapshot.gather import gather
 from segue.state.fold import WorkflowState
 
 ANSWERABLE = frozenset({WorkflowStatus.REVIEW, WorkflowStatus.PAUSED, WorkflowStatus.IN_PROGRESS})
-"""In progress: while somebody talks to the agent about it."""
+"""Statuses in which a task may be answered; in progress only during a chat."""
 Word = Callable[[Transaction], None]
 
 
 async def answer_person(
     resuming: Resuming, row: WorkflowRow, environment: Mapping[str, str], *, allow: bool, reason: str
 ) -> Resumed | None:
-    """Yes takes the task as done, no gives it back with the reason; either way the work goes on. None: nobody asks."""
+    """Accept the task as done, or reject it with the reason, and launch the work that follows; None if no question
+    about a task is open in a status that allows an answer."""
     services = resuming.services
     state = await services.journal.state(row.id)
     if state.asked is None or row.status not in ANSWERABLE:
@@ -41,10 +42,10 @@ async def answer_person(
         word = decision.give_back(reason.strip())
         return await resuming.after_a_word(row, environment, word, "the task was rejected")
     with resuming.launching.alone_with(row.id):
-        # A commit cannot be taken back, so whatever refuses the word refuses it before.
+        # A commit cannot be taken back, so requests that would be refused are refused before it.
         require(agent_named(services, row.agent), environment)
         await services.journal.transact(row.id, decision.refuse_if_late)
-        # Segue's own commit is no change that anybody has to be told of.
+        # Read before Segue's own commit, which is no change to warn about.
         changed = await resuming.launching.divergence(state, row.id)
         word = await decision.accept(environment, reason.strip())
         resumed = await resuming.after_a_word(
@@ -55,7 +56,7 @@ async def answer_person(
 
 
 class _Decision:
-    """What is written down with a person's word, under the lock and together with the run that follows."""
+    """Answer of a person about a task, written in the transaction of the run that follows."""
 
     def __init__(self, resuming: Resuming, row: WorkflowRow, state: WorkflowState, asked: e.PersonAsked) -> None:
         self._resuming = resuming
@@ -84,7 +85,8 @@ class _Decision:
         return give_back
 
     async def accept(self, environment: Mapping[str, str], reason: str) -> Word:
-        """It is a snapshot, since whoever goes on is told of it and of what changes from here on."""
+        """Commit the task's files if that is chosen, and return the function that writes the acceptance, with a
+        snapshot for the agent that goes on."""
         task, attempt = self._task, new_attempt_id()
         committed = await commit_task(self._row, task, allowed(environment), attempt)
         state = await self._services.journal.state(self._row.id)
@@ -115,7 +117,7 @@ class _Decision:
         t.append(answer)
 
     def refuse_if_late(self, t: Transaction) -> None:
-        """Refuse the answer where another one was given before, or an agent works."""
+        """Raise if another answer was given before or an agent works on the task; else do nothing."""
         is_open = t.catch_up(self._state).asked == self._asked
         admit_answer(self._resuming.launching.standing(t), Question.TASK, is_open=is_open)
 

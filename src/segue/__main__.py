@@ -5,6 +5,7 @@ import sys
 
 
 def main() -> None:
+    """Run the command line and return its exit code."""
     if os.name == "nt":
         sys.exit("segue: Segue runs on Linux and macOS; on Windows, run it inside WSL.")
     arguments = sys.argv[1:]

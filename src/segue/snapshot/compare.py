@@ -26,6 +26,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotDiff:
+    """Difference between two snapshots of a workflow."""
+
     workflow_id: WorkflowId
     before: CheckpointId
     after: CheckpointId

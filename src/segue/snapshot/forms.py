@@ -20,6 +20,8 @@ from segue.model.status import Trigger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DagTask:
+    """Task of the plan, with the tasks that it depends on."""
+
     id: TaskId
     title: str
     description: str
@@ -29,12 +31,16 @@ class DagTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDag:
+    """Plan as a graph of tasks."""
+
     tasks: tuple[DagTask, ...]
     original_issue: Issue | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionGit:
+    """Git state of a session snapshot."""
+
     branch: str
     commit_at_workflow_start: str | None
     commit_at_snapshot: str
@@ -155,6 +161,8 @@ def _usage(usage: Usage, seconds: float | None) -> SessionUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedFile:
+    """Changed file of a checkpoint envelope."""
+
     path: str
     action: str
 
@@ -172,6 +180,8 @@ class TestCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionTaken:
+    """Decision of a checkpoint envelope."""
+
     decision: str
     rationale: str
     alternatives_considered: tuple[str, ...]
@@ -179,6 +189,8 @@ class DecisionTaken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeState:
+    """State of the work in a checkpoint envelope."""
+
     files_changed: tuple[ChangedFile, ...]
     tests: TestCounts
     decisions: tuple[DecisionTaken, ...]

@@ -25,6 +25,8 @@ Texts = Annotated[tuple[str, ...], BeforeValidator(lambda given: () if given is 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractedDecision:
+    """Decision as a model or an agent reported it."""
+
     decision_type: DecisionType
     description: str
     quote: str
@@ -36,6 +38,8 @@ class ExtractedDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractedError:
+    """Error as a model or an agent reported it."""
+
     error_type: str
     error_message: str
     context: Text = ""

@@ -58,6 +58,7 @@ async def a_started_agent_says_who_it_is(candidate: Candidate) -> None:
 
 @needs(Hang)
 async def leaving_the_context_ends_every_process(candidate: Candidate) -> None:
+    """Check that leaving the context ends every process of the agent."""
     async with candidate.cast(_HANG) as launch:
         async with candidate.driver.start(launch) as agent:
             await _first_sign(agent, _HANG.prompt)
@@ -149,6 +150,7 @@ async def a_failed_turn_is_told_and_the_next_one_works(candidate: Candidate) -> 
 
 @needs(Write)
 async def a_tool_call_is_told_from_its_beginning_to_its_end(candidate: Candidate) -> None:
+    """Check that a tool call is reported from its beginning to its end."""
     async with candidate.cast(_WRITE) as launch, candidate.driver.start(launch) as agent:
         question, before = await _question(agent)
         await agent.answer(question.request_id, _option(question, "allow"))
@@ -240,6 +242,7 @@ async def cancelling_closes_the_open_question(candidate: Candidate) -> None:
 
 @needs(Hang)
 async def a_killed_agent_ends_the_stream_with_its_exit(candidate: Candidate) -> None:
+    """Check that the stream ends with the exit of a killed agent."""
     async with candidate.cast(_HANG) as launch, candidate.driver.start(launch) as agent:
         await _first_sign(agent, _HANG.prompt)
         os.kill(agent.pid, signal.SIGKILL)
@@ -267,6 +270,7 @@ async def a_question_dies_with_its_process(candidate: Candidate) -> None:
 
 @needs(Say, Hang)
 async def a_conversation_comes_back_after_a_kill(candidate: Candidate) -> None:
+    """Check that a conversation can be resumed after a kill."""
     hello = Line(_WORDS, Say("I will remember."))
     async with candidate.cast(hello, _HANG) as launch:
         async with candidate.driver.start(launch) as agent:
@@ -294,6 +298,7 @@ async def a_token_that_nobody_knows_is_rejected(candidate: Candidate) -> None:
 
 @needs(Say, Mistake)
 async def another_conversation_than_the_one_asked_for_is_not_taken_for_it(candidate: Candidate) -> None:
+    """Check that a conversation other than the requested one is refused."""
     async with candidate.cast(Line("", Mistake()), _HELLO) as launch:
         async with candidate.driver.start(launch) as agent:
             token = agent.token
@@ -310,6 +315,7 @@ async def another_conversation_than_the_one_asked_for_is_not_taken_for_it(candid
 
 @needs(Say)
 async def a_copy_remembers_and_the_original_stays(candidate: Candidate) -> None:
+    """Check that a fork keeps the conversation and leaves the original unchanged."""
     hello = Line(_WORDS, Say("I will remember."))
     async with candidate.cast(hello) as launch:
         async with candidate.driver.start(launch) as agent:
@@ -328,6 +334,7 @@ async def a_copy_remembers_and_the_original_stays(candidate: Candidate) -> None:
 
 @needs(Say)
 async def a_copy_up_to_a_bookmark_knows_nothing_that_was_said_after_it(candidate: Candidate) -> None:
+    """Check that a fork at a bookmark lacks everything after it."""
     async with candidate.cast(Line(_WORDS, Say("I will remember."))) as launch:
         async with candidate.driver.start(launch) as agent:
             able(agent.capabilities, "fork")

@@ -1,4 +1,4 @@
-"""What a live session costs the server in memory; the agents' own memory is not counted."""
+"""Memory that a live session costs the server, without the agents' own memory."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -12,7 +12,7 @@ Document = Mapping[str, Any]
 
 
 class Output:
-    """Where a command's words go: with `--json`, standard output holds JSON and nothing else."""
+    """Output of a command; with `--json`, standard output holds JSON and nothing else."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json

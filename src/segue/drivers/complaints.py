@@ -126,7 +126,7 @@ def reset_at(sentence: str, now: datetime) -> datetime | None:
             try:
                 return moment(found, now).astimezone(UTC)
             except (ValueError, KeyError, OverflowError):
-                # A thirtieth of February, a zone nobody knows: unknown is an answer too.
+                # An impossible date or an unknown time zone: the time stays unknown.
                 continue
     return None
 

@@ -70,7 +70,7 @@ def plan_resume(means: Means, wanted: Way | None = None) -> ResumePlan:
     prices = (*_reattach(means), _native(means), *_fork(means), _context(means), _history(means), _fresh(means))
     if wanted is not None:
         return _wanted(wanted, prices)
-    # Back in a conversation that is full, the work would stop again at once; whoever wants that can ask for it.
+    # In a full conversation the work would stop again at once, so that way is taken only on request.
     passed_over = Way.NATIVE if means.full and _context(means).possible else None
     chosen = next(price for price in prices if price.possible and price.way is not passed_over)
     closed = [means.full if price.way is passed_over else price.note for price in prices[: prices.index(chosen)]]

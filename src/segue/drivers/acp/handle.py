@@ -163,7 +163,7 @@ class AcpAgent:
 
     async def _take_turn(self, prompt_id: PromptId, blocks: list[JsonObject], *, task_status: TaskStatus[None]) -> None:
         """Send the prompt, wait for its answer, and emit the turn's end; nothing if the agent is gone."""
-        # The request is written in the same breath, before whoever waits for the start goes on.
+        # The request is written before the caller that waits for the start continues.
         task_status.started()
         parameters = {"sessionId": self.token, "prompt": blocks, "_meta": {"segue": {"promptId": prompt_id}}}
         try:

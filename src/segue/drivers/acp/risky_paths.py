@@ -16,7 +16,7 @@ RUNS = frozenset(
 
 def ordinary(path: str, directory: Path) -> bool:
     """Return True if this is a file of the worktree from which no command is run, wherever links lead."""
-    # Whoever means the home of somebody, or an address, means no file below this directory.
+    # A home directory or an address is no file below this directory.
     if path.startswith(("~", "file:")):
         return False
     try:

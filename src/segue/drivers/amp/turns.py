@@ -107,7 +107,7 @@ class AmpTurn:
         if not said:
             self._stray.append(line)
             if NO_KEY in line:
-                # It waits for a code that nobody will give it.
+                # It waits for a code that will not come.
                 self._kill()
             return
         if (thread := said.get("session_id")) not in (None, self._setting.token):

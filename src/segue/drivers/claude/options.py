@@ -46,7 +46,7 @@ def chosen(setup: Setup, wanted: WantedConversation) -> dict[str, Any]:
         "cwd": wanted.cwd,
         "system_prompt": {"type": "preset", "preset": "claude_code", **({"append": added} if added else {})},
         "include_partial_messages": True,
-        # Else a file of the repository's could say that nobody need be asked.
+        # Otherwise a file of the repository could switch permission requests off.
         "permission_mode": MODE,
         # Prompts hold what agents and files said: no name in them may make Claude Code read a file or run a command.
         "verbatim_prompts": True,

@@ -40,7 +40,7 @@ def questions(interrupt: str, value: object, calls: Sequence[ToolCall]) -> list[
             InterruptQuestion(title=_action(each), call_id=_call_of(each, calls) or f"{interrupt}-{number}", about=each)
             for number, each in enumerate(actions)
         ]
-    # One call and one question belong together; with more of them nobody knows.
+    # One call and one question belong together; with more of them the pairing is unknown.
     call = calls[0]["id"] if len(calls) == 1 else None
     own = f"interrupt-{interrupt}"
     return [InterruptQuestion(title=_title(value), call_id=call or own, about=value, words=not calls)]

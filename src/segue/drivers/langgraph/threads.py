@@ -96,7 +96,7 @@ class Threads:
         for number, each in enumerate(reversed(found), 1):
             metadata: dict[str, Any] = {key: value for key, value in each.metadata.items() if key != _DIRECTORY}
             if number == len(found):
-                # The last to be written: a copy that somebody died over belongs to no directory, and is not listed.
+                # Written last: a copy that was interrupted belongs to no directory, and is not listed.
                 metadata[_DIRECTORY] = _real(directory)
             if _id(each) == at:
                 # Nothing was under way there. What was begun from it came later, and belongs to the original.

@@ -48,7 +48,7 @@ async def _draft(lease: Lease, due: Refresh) -> Checkpoint:
     session = await lease.services.journal.sessions.get(lease.session_id)
     now = lease.services.clock.now()
     place = Place(
-        # Only whoever holds the run writes checkpoints, so this is the name that it gets.
+        # Only the owner of the run writes checkpoints, so the id is known in advance.
         id=checkpoint_id(now, row.checkpoint_count + 1),
         workflow_id=row.id,
         session_id=lease.session_id,

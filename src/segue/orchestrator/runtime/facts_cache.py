@@ -82,7 +82,7 @@ class _Reading:
             for entry in entries_of_journal(kept, chapter.offset):
                 self.evidence.add(entry)
         except BaseException:
-            # Half a page was heard; whoever comes next must not hear it twice.
+            # A page was read in part; the next reader must not read it twice.
             self.forget()
             raise
         self.read_so_far[index:] = [_up_to(chapter, records[-1].seq)]

@@ -110,7 +110,7 @@ def _move(here: "_Files", there: "_Files") -> None:
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
             file.replace(place)
-    with suppress(OSError):  # gone already, or somebody keeps something there
+    with suppress(OSError):  # removed already, or not empty
         here.document.parent.rmdir()
 
 

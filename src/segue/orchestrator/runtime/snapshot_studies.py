@@ -23,7 +23,7 @@ async def study_forever(services: RuntimeServices) -> None:
         workflow_id = await services.unstudied.get()
         try:
             await study_latest(services, workflow_id)
-        except Exception:  # a look that fails must not end the looking; whoever asks takes it again
+        except Exception:  # one failed study must not end the others; it is repeated on demand
             log.exception("the last snapshot of %s could not be studied", workflow_id)
         finally:
             services.unstudied.task_done()

@@ -80,7 +80,7 @@ def to_be_advised_on(services: RuntimeServices, row: WorkflowRow, state: Workflo
     advised already."""
     failures = list(state.failures)
     while failures and failures[-1].what in (Failure.QUOTA, WorkFailure.SERVER_DIED):
-        # It is over, and it was perhaps whoever was to advise that met it; what failed before still has.
+        # The quota is over, and perhaps it stopped the fixer; the failures before it still count.
         failures.pop()
     if not failures or (state.advice is not None and state.advice.step == failures[-1].step):
         return ()

@@ -38,7 +38,7 @@ ENDS: dict[WorkflowStatus, Ending] = {
     WorkflowStatus.COMPLETED: (CheckpointType.SESSION_END, SessionStatus.COMPLETED, "completed"),
     # The next session goes on at once.
     WorkflowStatus.IN_PROGRESS: (CheckpointType.SESSION_END, SessionStatus.COMPLETED, "handed_over"),
-    # Somebody's word is waited for, and nobody waits for it in memory.
+    # A person has to decide, and no process waits for that.
     WorkflowStatus.BLOCKED: (CheckpointType.PLAN, SessionStatus.SUSPENDED, "asked"),
     WorkflowStatus.REVIEW: (CheckpointType.REVIEW, SessionStatus.SUSPENDED, "asked"),
     WorkflowStatus.PAUSED: (CheckpointType.PAUSE, SessionStatus.SUSPENDED, "paused"),

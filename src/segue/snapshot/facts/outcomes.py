@@ -13,7 +13,7 @@ _FAILING = tuple(
         r"^(?:FAIL|ERROR): (\w+ \([\w.]+\))",
     )
 )
-# A runner that nobody knows at least says what it ran.
+# An unknown test runner still has a name.
 _GENERAL = re.compile(r"^[ \t]*(?:FAIL|not ok)[ \t]+(?:\d+ - )?(\S*[./]\S+)", re.MULTILINE)
 _BAD = re.compile(
     r"^(?:FAIL\b|--- FAIL|FAILED\b|ERROR\b|panic:|not ok\b)|\b[1-9]\d* (?:failed|failing|failures?|errors?)\b"

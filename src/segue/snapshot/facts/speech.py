@@ -123,7 +123,7 @@ _COMMON: dict[str, frozenset[str]] = {
     "it": names("il lo gli le e è un una con per che di del della non nel si ma mai sempre senza prima deve"),
 }
 _ENGLISH = names("the a an and is to of in it for that this we you i not on with be do can are don't as or")
-# An order for this moment only; what it asks for is done or not done, and binds nobody later.
+# An order for this moment only; it is carried out or not, and is no standing rule.
 _ONCE = re.compile(
     r"^(?:(?:ok|okay|now|then|so|and|also|yes|no|please|just|great|good|perfect|thanks|let'?s)[,.!\s]+)*(?:commit"
     r"|push|run|open|merge"
